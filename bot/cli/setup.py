@@ -167,7 +167,7 @@ async def command(
             if not started:
                 click.echo("It is not running as a service here. Start it with: voltaire run")
             click.echo(f"Configuration: {config}\nState: {state}{earlier_state(state)}")
-            if not (wizard.known("agent.web.search") or wizard.known("agent.web.search_url")):
+            if not wizard.searches:
                 click.echo("Web search: voltaire setup search")
             if not shutil.which("voltaire"):
                 click.echo(f"`voltaire` is not on your PATH; it is {own_program()}")
@@ -373,6 +373,8 @@ class Wizard:
         # So that units and command line use the same state and socket.
         self.keep("state.dir", str(self.state))
         self.keep("backend.socket", str(default_socket(self.state)))
+        if not self.searches and sys.stdin.isatty():  # piped answers know no such question
+            await self.search()
         started = await self.start()
         if self.compile_later:
             self.compile_in_background()
@@ -569,6 +571,11 @@ class Wizard:
     @property
     def token_file(self) -> Path:
         return self.config.parent / TOKEN_FILE
+
+    @property
+    def searches(self) -> bool:
+        """Whether a search service is configured."""
+        return bool(self.known("agent.web.search") or self.known("agent.web.search_url"))
 
     async def search(self) -> None:
         """The service of web searches, saved and tried by one search; the files of a SearXNG are printed."""

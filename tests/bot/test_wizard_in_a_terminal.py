@@ -25,6 +25,7 @@ __all__ = ["gram", "v100"]  # fixtures
 NOWHERE = "http://127.0.0.1:9"
 ELSEWHERE = {"HF_ENDPOINT": NOWHERE, RELEASES_VARIABLE: f"{NOWHERE}/releases"}
 APP, TOKEN, ZONE, MODEL = "Messaging app.*:", "Bot token.*:", "Time zone.*:", "Model profile.*:"
+SEARCH = "Web search.*or later.*:"
 GET, BUILD = "get, build, later.*:", r"\nbuild, later.*:"
 
 
@@ -70,6 +71,9 @@ async def test_without_network_token_and_card(tmp_path: Path) -> None:
         await terminal.until(
             "embedded one, without a card"
         )  # no question about a server for a card
+        await terminal.answer((SEARCH, "bing"))
+        await terminal.until("'bing' is none of")
+        await terminal.answer((SEARCH, "later"))
         await terminal.until(
             "voltaire chat[^$]*voltaire setup telegram[^$]*Start it with: voltaire run"
         )
@@ -81,7 +85,9 @@ async def test_a_missing_model_can_be_replaced_by_the_one_that_is_here(tmp_path:
     async with wizard(tmp_path) as terminal:
         await terminal.answer((APP, "later"), (ZONE, ""), (MODEL, "nope.gguf"))
         await terminal.until("There is no file nope.gguf")
-        await terminal.answer((MODEL, "qwen2.5-coder-1.5b"), ("Download.*:", "pocket"))
+        await terminal.answer(
+            (MODEL, "qwen2.5-coder-1.5b"), ("Download.*:", "pocket"), (SEARCH, "")
+        )
         await terminal.until("voltaire chat")
         assert await terminal.ended() == 0
     assert configured(tmp_path)["backend"]["profile"] == "pocket"
@@ -92,7 +98,7 @@ async def test_a_server_of_ones_own_is_named_where_telegram_is_out_of_reach(
 ) -> None:
     async with wizard(tmp_path, "--base-url", NOWHERE, "--token", "1000001:abc") as terminal:
         await terminal.answer(("again, later, or .*:", gram.url))
-        await terminal.answer((ZONE, ""), (MODEL, ""))
+        await terminal.answer((ZONE, ""), (MODEL, ""), (SEARCH, ""))
         await terminal.until("starting the bot, ")
         code = (await terminal.until(r"Or write to @voltaire_bot: /start (\S+)"))[1]
         await terminal.until("waiting for you to press Start, ")
@@ -108,7 +114,7 @@ async def test_with_network_and_token(gram: Localgram, tmp_path: Path) -> None:
     async with wizard(tmp_path, "--base-url", gram.url) as terminal:
         await terminal.answer((TOKEN, "1000002:wrong"))
         await terminal.until("refuses the token")
-        await terminal.answer((TOKEN, "1000001:abc"), (ZONE, ""), (MODEL, ""))
+        await terminal.answer((TOKEN, "1000001:abc"), (ZONE, ""), (MODEL, ""), (SEARCH, ""))
         await terminal.until("starting the bot, ")
         code = (await terminal.until(r"t\.me/voltaire_bot\?start=(\S+)"))[1]
         owner = gram.user("Ada")
@@ -128,6 +134,7 @@ async def test_with_a_card_and_without_a_network(tmp_path: Path, v100: dict[str,
         await terminal.until("cannot be reached")
         await terminal.answer((BUILD, "later"))
         await terminal.until("voltaire server get, or voltaire server build")
+        await terminal.answer((SEARCH, ""))
         await terminal.until("voltaire chat")
         assert await terminal.ended() == 0
     assert configured(tmp_path)["backend"] == {
@@ -146,7 +153,7 @@ async def test_with_a_card_and_a_network(tmp_path: Path, v100: dict[str, str]) -
         more = {**v100, "HF_ENDPOINT": hub.url, RELEASES_VARIABLE: releases.url}
         async with wizard(tmp_path, **more) as terminal:
             await terminal.answer((APP, "later"), (ZONE, ""), (MODEL, "tiny"), ("Download.*:", "y"))
-            await terminal.answer((GET, "get"))
+            await terminal.answer((GET, "get"), (SEARCH, ""))
             await terminal.until("compiled in the background")
             await terminal.until("voltaire chat")
             assert await terminal.ended() == 0
@@ -187,7 +194,7 @@ async def test_an_interrupted_pairing_says_where_one_stands(
     gram: Localgram, tmp_path: Path
 ) -> None:
     async with wizard(tmp_path, "--base-url", gram.url, "--token", "1000001:abc") as terminal:
-        await terminal.answer((ZONE, ""), (MODEL, ""))
+        await terminal.answer((ZONE, ""), (MODEL, ""), (SEARCH, ""))
         await terminal.until(r"start=\S+")
         terminal.type(CTRL_C)
         await terminal.until("is in .*config.toml.*voltaire setup")
