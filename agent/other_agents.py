@@ -39,8 +39,8 @@ NEVER = {
     "tasks of a heartbeat": ("HEARTBEAT.md", "workspace/HEARTBEAT.md"),
 }  # fmt: skip
 SECRET = re.compile(
-    r"""(?i)["']?\w*(?:token|key|secret|passw|credential)\w*["']?\s*[:=]\s*["']?"""
-    r"""(?=[^\s"',}]*\d)(?=[^\s"',}]*[a-z])([^\s"',}]{8,})"""
+    r"""(?i)(?:token|key|secret|passw|credential)\w{,40}["']?\s{,9}[:=]\s{,9}["']?"""
+    r"""(?=[^\s"',}]{,400}\d)(?=[^\s"',}]{,400}[a-z])([^\s"',}]{8,})"""
 )
 HELD = "it holds what looks like a secret"
 # What a template has where nothing was filled in, and what the templates of nanobot and OpenClaw say of themselves.
@@ -117,13 +117,25 @@ class Reader:
                     self.standing[path] = len(text.encode())
 
     def leave_out(self, path: Path, why: object) -> None:
-        self.left_out.append(f"{path.relative_to(self.folder)}: {why}")
+        told = f"{path.relative_to(self.folder)}: {HELD if self.is_secret(str(why)) else why}"
+        if told not in self.left_out:
+            self.left_out.append(told)
+
+    def is_inside(self, path: Path) -> bool:
+        """Whether no folder on the way to a path is a link; one that is, is told."""
+        below = path.relative_to(self.folder).parents
+        links = [each for each in map(self.folder.joinpath, below[:-1]) if each.is_symlink()]
+        if links and path.exists():
+            self.leave_out(links[-1], "it is a link")
+        return not links
 
     def is_secret(self, text: str) -> bool:
         return bool(self.leaks.find(text) or SECRET.search(text))
 
     def text(self, path: Path) -> str:
         """A file's text; "" for one that is not there, or that cannot be read, which is told."""
+        if not self.is_inside(path):
+            return ""
         try:
             return read_plain_file(path, MOST_BYTES).decode("utf-8-sig")
         except UnicodeDecodeError:
@@ -151,6 +163,8 @@ class Reader:
 
     def read_jobs(self, place: Path) -> None:
         for path in filter(Path.is_file, map(place.joinpath, JOBS)):
+            if not self.is_inside(path):
+                continue
             try:
                 rows = (
                     rows_of(path)
@@ -158,7 +172,7 @@ class Reader:
                     else json.loads(self.text(path), strict=False)
                 )
                 rows = list(rows["jobs"] if isinstance(rows, dict) else rows)
-            except (ValueError, TypeError, LookupError, sqlite3.Error):
+            except (ValueError, TypeError, LookupError, RecursionError, sqlite3.Error):
                 self.leave_out(path, "it holds no list of jobs")
                 continue
             for number, row in enumerate(rows, 1):
@@ -177,13 +191,15 @@ class Reader:
     def read_skills(self, place: Path) -> None:
         manifest = self.text(place / "skills" / ".bundled_manifest").splitlines()
         bundled = {line.partition(":")[0] for line in manifest}
-        for guide in sorted([*place.glob(f"skills/*/{GUIDE}"), *place.glob(f"skills/*/*/{GUIDE}")]):
+        found = [*place.glob(f"skills/*/{GUIDE}"), *place.glob(f"skills/*/*/{GUIDE}")]
+        for guide in filter(self.is_inside, sorted(found)):
             try:
                 skill = read_skill(guide.parent)
             except SkillError as error:
                 self.leave_out(guide.parent, error)
                 continue
-            held = [name for name, (raw, _) in skill.files.items() if self.leaks.find(raw)]
+            texts = {name: raw.decode("utf-8", "replace") for name, (raw, _) in skill.files.items()}
+            held = [name for name, text in texts.items() if self.is_secret(text)]
             if skill.name in bundled:
                 self.leave_out(guide.parent, "it comes with Hermes agent")
             elif held:

@@ -4,13 +4,15 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent.leaks import LeakDetector
 from agent.memory.notes import NOTES_MOST
-from agent.other_agents import entries
+from agent.other_agents import SECRET, Reader, entries
 from agent.skills import SkillShelf
 from agent.store import open_store
 from bot.state import DATABASE
@@ -410,3 +412,55 @@ def test_a_long_entry_becomes_several_notes(tmp_path: Path) -> None:
 )
 def test_blanks_of_a_template_are_no_notes(blank: str) -> None:
     assert list(entries(f"## Part\n\n{blank}\n\n- true")) == ["", "Part: true"]
+
+
+def test_secrets_deep_json_and_linked_folders_are_neither_shown_nor_followed(
+    tmp_path: Path,
+) -> None:
+    hourly = {"kind": "every", "everyMs": 3_600_000}
+    jobs = [
+        openclaw_job("a", {"kind": "at", "at": "2001-01-01"}, name=f"use {TOKEN}"),
+        openclaw_job("b", {"kind": "cron", "expr": f"token={TOKEN}"}),
+        openclaw_job("c", {"kind": "every", "everyMs": 10**30}),
+        openclaw_job("d", {"kind": "at", "atMs": 10**20}),
+        openclaw_job("e", hourly),
+    ]
+    home, outside = tmp_path / "home", tmp_path / "outside"
+    write(
+        home,
+        {
+            "USER.md": f"- Ada\n- my password = geheim1234\n- {TOKEN}\n",
+            "cron/jobs.json": json.dumps([*jobs, "text", None]),
+            "workspace/cron/jobs.json": '{"jobs": ' + "[" * 100_000,
+            "workspace/skills/a/SKILL.md": skill("a", "api_key = abcdef123456"),
+            "workspace/skills/b/SKILL.md": skill(TOKEN),
+            "workspace/skills/c/SKILL.md": "---\nname: [not closed\n{{\n---\n",
+            "workspace/MEMORY.md": "a" + "ä" * 3_000_000,
+        },
+    )
+    write(outside, {"2026-01-01.md": "- Outside", "skill/SKILL.md": skill("outside")})
+    (home / "memory").symlink_to(outside)
+    (home / "skills").symlink_to(outside)
+    reader = Reader(
+        home, "cli", "Europe/Paris", datetime(2026, 11, 1, tzinfo=UTC), LeakDetector({})
+    )
+    reader.read()
+    assert (list(reader.notes), reader.skills) == (["Ada"], [])
+    assert [job.task for job in reader.jobs.values()] == ["Do e."]
+    held = "it holds what looks like a secret"
+    assert [line for line in reader.left_out if "skills/c" not in line] == [
+        "USER.md: 2 × what looks like a secret",
+        "memory: it is a link",
+        f"cron/jobs.json: {held}",
+        "cron/jobs.json: “name of c”: its time is not understood: every",
+        "cron/jobs.json: “name of d”: its time is not understood: at 100000000000000000000",
+        "cron/jobs.json: job 6 is not in a known form",
+        "cron/jobs.json: job 7 is not in a known form",
+        "skills: it is a link",
+        "workspace/MEMORY.md: it is not UTF-8 text",
+        "workspace/cron/jobs.json: it holds no list of jobs",
+        f"workspace/skills/a/SKILL.md: {held}",
+        f"workspace/skills/b: {held}",
+    ]
+    assert not SECRET.search("a" * 1_000_000 + "key" * 50_000)  # in time
+    assert "geheim1234" not in str(reader.left_out) and TOKEN not in str(reader.left_out)
