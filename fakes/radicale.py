@@ -15,6 +15,13 @@ from backend.server.launch import free_port
 from fakes.patience import SECONDS
 
 CALENDAR = "home"
+# Ends with the tests, also where those are killed (PR_SET_PDEATHSIG).
+WITH_PARENT = """
+import ctypes, runpy, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+del sys.argv[0]
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
 
 
 def event(*lines: str, uid: str = "", more: str = "") -> str:
@@ -77,7 +84,7 @@ class Radicale:
         }
         words = [part for name, value in options.items() for part in (f"--{name}", value)]
         with (self.folder / "log").open("ab") as out:
-            command = [sys.executable, "-m", "radicale", "--config", "", *words]
+            command = [sys.executable, "-c", WITH_PARENT, "radicale", "--config", "", *words]
             self._process = subprocess.Popen(command, stdout=out, stderr=out)
         async with asyncio.timeout(SECONDS), aiohttp.ClientSession() as http:
             while True:
