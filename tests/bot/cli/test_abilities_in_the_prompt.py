@@ -1,4 +1,4 @@
-"""What web, documents, skills, mail, MCP servers, pictures and voice cost a plain turn: no byte of its prompt, and no
+"""What web, documents, skills, mail, calendar, MCP servers, what `voltaire import` took in, pictures and voice cost a plain turn: no byte of its prompt, and no
 module to load."""
 
 import asyncio
@@ -29,6 +29,11 @@ url = "https://tools.example/mcp"
 imap = "imaps://mail.example"
 user = "anna"
 password_file = "/nonexistent"
+[agent.calendar.home]
+url = "https://cloud.example/dav/"
+user = "anna"
+password_file = "/nonexistent"
+remind = "own"
 """
 
 
@@ -40,6 +45,9 @@ from bot.cli import main
 main()
 """
 UNUSED = (
+    "agent.calendar.accounts",
+    "agent.calendar.client",
+    "agent.calendar.reminders",
     "agent.documents",
     "agent.mail",
     "agent.mcp",
@@ -49,6 +57,8 @@ UNUSED = (
     "agent.web.search_services",
     "bot.voice",
     "PIL",
+    "caldav",
+    "icalendar",
 )
 
 
@@ -72,6 +82,21 @@ async def first_request(home: Path, chat: str, more: str = "") -> dict[str, Any]
             "loaded": out.decode().rpartition("loaded ")[2].split()}  # fmt: skip
 
 
+async def take_in(home: Path) -> None:
+    """What `voltaire import` takes from another agent's home: a note and a skill."""
+    old = home / "old" / "skills" / "taken-along"
+    old.mkdir(parents=True)
+    (old / "SKILL.md").write_text("---\nname: taken-along\ndescription: Makes tea.\n---\nBoil.\n")
+    (home / "old" / "USER.md").write_text("Likes tea.")
+    words = ("import", str(home / "old"), "--apply", "all", "--yes")
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", VOLTAIRE, "--config", str(home / "config.toml"), *words),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    out, _ = await asyncio.wait_for(process.communicate(), SECONDS)
+    assert b"Taken: notes 1, jobs 0, skills 1." in out
+
+
 async def test_everything_switched_on_costs_the_prompt_nothing(tmp_path: Path) -> None:
     plain = await first_request(tmp_path, "one")
     assert "agent.turn.loop" in plain["loaded"]
@@ -80,6 +105,7 @@ async def test_everything_switched_on_costs_the_prompt_nothing(tmp_path: Path) -
     for folder in sorted(SKILLS.iterdir()):
         shelf.add(read_skill(folder))
     (tmp_path / "handbook").mkdir()
+    await take_in(tmp_path)
     full = await first_request(tmp_path, "two", ALL.format(shelf=tmp_path / "handbook"))
     # All of it is there, in a file that the model reads when it lacks a way.
     for named in (
@@ -87,6 +113,8 @@ async def test_everything_switched_on_costs_the_prompt_nothing(tmp_path: Path) -
         "web read",
         "docs",
         "mail list",
+        "calendar add",
+        "taken-along",
         "mcp",
         "release-notes",
         "log-triage",
