@@ -127,20 +127,17 @@ class Chunks:
         self._timings = mapping(chunk.get("timings")) or self._timings
         if chunk.get("done") is True:
             self.finish_reason = self.finish_reason or "stop"
-        progress = mapping(chunk.get("prompt_progress"))
-        processed, total = whole(progress.get("processed")), whole(progress.get("total"))
-        if processed is not None and total is not None:
-            yield PrefillProgress(processed, total, whole(progress.get("cache")) or 0)
+        if progress := mapping(chunk.get("prompt_progress")):
+            processed, total = whole(progress.get("processed")), whole(progress.get("total"))
+            if processed is not None and total is not None:
+                yield PrefillProgress(processed, total, whole(progress.get("cache")) or 0)
         choices = sequence(chunk.get("choices"))[:1]
         if "stop" in chunk and "choices" not in chunk:  # llama-server's own form
             choices = [native_choice(chunk)]
-        for place in (
-            chunk,
-            mapping(chunk.get("x_groq")),
-            *map(mapping, choices),
-        ):  # Groq, Moonshot
+        choices = [*map(mapping, choices)]
+        for place in (chunk, mapping(chunk.get("x_groq")), *choices):  # Groq, Moonshot
             self._usage = mapping(place.get("usage")) or self._usage
-        for choice in map(mapping, choices):
+        for choice in choices:
             plain = {"content": choice.get("text")}  # a completion of a plain prompt
             message = choice.get("message")
             if isinstance(message, dict):  # perhaps what was streamed, once more as a whole
@@ -155,11 +152,10 @@ class Chunks:
     def _delta(self, delta: Mapping[str, Any]) -> Iterator[Piece]:
         """Raises StreamTooLong."""
         content = delta.get("content")
-        parts = [each for each in map(mapping, sequence(content)) if "thinking" in each]
-        thoughts = [text(delta.get(key)) for key in THOUGHTS] + [
-            "".join(text(part["thinking"]) for part in parts)
-        ]
-        if thought := next(filter(None, thoughts), ""):
+        thought = next(filter(None, (text(delta[key]) for key in THOUGHTS if key in delta)), "")
+        if isinstance(content, list) and not thought:
+            thought = "".join(text(mapping(part).get("thinking")) for part in content)
+        if thought:
             self._reasoning.append(self._counted(thought))
             yield ReasoningPiece(thought)
         if words := text(content) or text(delta.get("refusal")):

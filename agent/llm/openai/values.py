@@ -16,10 +16,12 @@ def sequence(value: Any) -> Sequence[Any]:
 
 def text(value: Any) -> str:
     """A string, or the joined text parts of a list, without lone surrogates."""
-    if isinstance(value, list):
+    if value and isinstance(value, list):
         parts = (mapping(part).get("text") for part in value)
         value = "".join(part for part in parts if isinstance(part, str))
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
+    if not value or not isinstance(value, str):
+        return ""
+    return value if value.isascii() else value.encode("utf-8", "replace").decode()
 
 
 def whole(value: Any) -> int | None:
