@@ -99,7 +99,10 @@ class Arrivals:
             if early > 0:
                 seconds = min(seconds, early + 1)
                 continue
-            due |= await self.store.occurrences.trigger(job.id, "")
+            if await self.store.occurrences.trigger(job.id, ""):
+                due = True
+            else:  # one of this very second has looked already
+                seconds = min(seconds, BUSY_SECONDS)
         if due:
             self.store.jobs.wake()
         return seconds
