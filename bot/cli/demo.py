@@ -1,6 +1,7 @@
 """voltaire demo: the whole path on this machine, with a local Telegram, by Pocket or the model that is named."""
 
 import asyncio
+import math
 import os
 import secrets
 import shlex
@@ -18,13 +19,15 @@ from agent.events import Event, Notice, TurnFinished
 from backend.config import BackendConfig
 from backend.models.found import found_models
 from backend.models.outlook import PREFERRED_CPU, size_text
+from bot.approval_question import decision
 from bot.cli.ask import TextPrinter
 from bot.cli.backend_config import profile_of
 from bot.cli.bot import serve, serve_until
 from bot.cli.command import Failed, Misused, Options, model_option, runs
 from bot.cli.connect import require_sandbox, running_backend
 from bot.cli.progress import sign_of_life
-from bot.localgram import Localgram, Person
+from bot.localgram import Localgram, Message, Person
+from bot.localgram.wire import Json
 from bot.settings import (
     AgentSection,
     BackendSection,
@@ -39,6 +42,7 @@ PORT = 8765
 OWNER = 1
 ANSWER_SECONDS = 600
 SHOWN_MODELS = 3
+NOBODY = "Nobody can press a button here, so it is denied; voltaire demo has a page that asks."
 
 
 @click.command("demo", help="Try it here: no token, no GPU, no download.")
@@ -131,9 +135,10 @@ async def one_answer(settings: Settings, owner: Person, text: str, model: str) -
     async def answer() -> TurnFinished:
         async with asyncio.timeout(ANSWER_SECONDS):
             await owner.send(text)
-            finished = await printer.finished
-            await owner.next_message(where=lambda message: not message.silent)  # buttons or none
-            return finished
+            while denial := deny_button(await owner.next_message(where=is_loud, seconds=math.inf)):
+                text_printer.print(Notice(NOBODY))
+                owner.press_button(*denial)
+            return await printer.finished
 
     async with running_backend(settings, model) as backend, text_printer:
         try:
@@ -141,6 +146,17 @@ async def one_answer(settings: Settings, owner: Person, text: str, model: str) -
         except TimeoutError:
             raise Failed(f"No answer came within {ANSWER_SECONDS} s.") from None
     return 0 if finished.reason == "done" else 1
+
+
+def is_loud(message: Message) -> bool:
+    return not message.silent
+
+
+def deny_button(message: Message) -> tuple[Message, Json] | None:
+    """A message that asks for approval, with its button that denies."""
+    buttons = (button for row in message.keyboard for button in row)
+    denials = (each for each in buttons if decision(each.get("callback_data", ""))[1] == "denied")
+    return next(((message, button) for button in denials), None)
 
 
 class TurnPrinter:

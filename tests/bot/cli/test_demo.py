@@ -49,6 +49,12 @@ async def test_one_question_is_answered_from_the_disk_itself(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []  # nothing of it stays
 
 
+async def test_what_an_owner_would_have_to_approve_is_denied(tmp_path: Path) -> None:
+    async with demo(tmp_path, "--ask", "tell me when the disk is above 90 %") as process:
+        out, err = await asyncio.wait_for(process.communicate(), SECONDS)
+    assert "Nobody can press a button here, so it is denied" in out.decode() + err.decode()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("wish", Texts().wishes)
 async def test_what_the_first_screen_offers_is_done(tmp_path: Path, wish: str) -> None:
