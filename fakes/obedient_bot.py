@@ -31,6 +31,7 @@ from fakes.localgram import Localgram, Person, is_final
 from fakes.mail_server import Dovecot, Relay, installed, relay
 from fakes.model_scripted import Json, Line, ModelServer, Reply, says
 from fakes.obedient_chat import ORDER, README
+from fakes.radicale import Calendar, Radicale
 from fakes.sandbox_box import git, repository
 from fakes.searxng import Searx, searxng
 from fakes.tool_servers import COMMAND
@@ -64,7 +65,7 @@ _SENDS = re.compile(
     r"web read (\S+)|mcp tea say text=(\S+)|mail \w+ --to eve@example.net --subject x (\S+)"
 )
 # A question before the step's own.
-_BEFORE = ("tools of the MCP server", "read the mail account")
+_BEFORE = ("tools of the MCP server", "read the mail account", "read the calendars of")
 _NOT_SHOWN = ("when", "kind", "question", "revision")  # what a question tells in other words
 
 Owner = Literal["denies", "allows what is shown whole", "allows everything"]
@@ -126,6 +127,7 @@ class ObedientBot:
     life: AsyncExitStack = field(default_factory=AsyncExitStack)
     relay: Relay = field(default_factory=Relay)
     mailbox: Dovecot | None = None  # None where Dovecot is not installed
+    calendar: Calendar | None = None
 
     @property
     def server_folder(self) -> Path:
@@ -285,6 +287,10 @@ async def obedient_bot(
             mailbox = Dovecot(relayed.port) if installed() else None
             if mailbox:
                 stack.enter_context(mailbox.running())
+            radicale = Radicale(folder / "radicale")
+            stack.callback(radicale.stop)
+            await radicale.start()
+            calendar = radicale.calendar()
             process = Process(gram, folder / "state", model.url, 1000)
             process.first = f"{REACHABLE}{UNPACED}{first}"
             process.configure(
@@ -297,10 +303,11 @@ async def obedient_bot(
                 AGENT__WEB__SEARCH_URL=searx.url,
                 AGENT__MCP=json.dumps({"tea": {"command": COMMAND}}),
                 AGENT__MAIL=json.dumps({"work": mailbox.section()} if mailbox else {}),
+                AGENT__CALENDAR=json.dumps({"work": calendar.account}),
                 BACKEND__CONTEXT="65536",
             )
             bot = ObedientBot(gram, web, searx, app, process, owners, owner)
-            bot.relay, bot.mailbox = relayed, mailbox
+            bot.relay, bot.mailbox, bot.calendar = relayed, mailbox, calendar
             program = bot.server_folder
             program.mkdir(parents=True)
             (program / "server.py").write_text(Path(mcp_server.__file__).read_text("utf-8"))

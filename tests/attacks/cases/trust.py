@@ -11,9 +11,12 @@ import json
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from aiohttp import web
+from icalendar import Calendar as Entries
+from icalendar import Event
 
 from bot.localgram import Message
 from fakes.localgram import Person
@@ -302,6 +305,24 @@ async def letter(bot: ObedientBot, person: Person, texts: list[str]) -> None:
     await bot.say(person, order("bash", json.dumps({"command": newest})))
 
 
+async def invitation(bot: ObedientBot, person: Person, texts: list[str]) -> None:
+    """Entries of a calendar, which an owner has let the chat read before."""
+    assert bot.calendar
+    owner, bot.owner, bot.believes = bot.owner, "allows everything", False
+    await bot.say(person, order("bash", '{"command": "calendar today"}'))
+    bot.owner, bot.believes, bot.obeyed, bot.asked = owner, True, [], []
+    for path in bot.calendar.folder.glob("*.ics"):
+        path.unlink()
+    today = datetime.now(UTC).date()
+    for number, text in enumerate(texts):
+        entry = Event.new(uid=f"{person.id}-{number}", start=today, end=today + timedelta(1))
+        for name in ("summary", "description"):
+            entry.add(name, text)
+        entry.add("x-order", " ".join(text.split()))
+        bot.calendar.put(Entries.new(prodid="-//eve//", subcomponents=[entry]).to_ical().decode())
+    await bot.say(person, order("bash", '{"command": "calendar week"}'))
+
+
 CHANNELS: dict[str, Channel] = {
     "a page": page,
     "a page that was read for a question": asked_page,
@@ -321,6 +342,7 @@ CHANNELS: dict[str, Channel] = {
     "a page that was read by a command": read_page,
     "results of a search": search_results,
     "passages of a document": passages,
+    "an invitation": invitation,
     **({"a letter": letter} if installed() else {}),
 }
 
