@@ -81,7 +81,7 @@ async def test_a_build_ends_in_a_server_that_is_used(tmp_path: Path, checkout: S
         "Available devices:\n  (none)",
     )
     assert said == [
-        saying("CPU", "gcc 12", "8 minutes"),
+        saying("CPU", "gcc 12", "about 16 minutes of one core"),
         *(saying(f"{25 * n} %", f"{n} of 4", "1 min") for n in (1, 2, 3, 4)),
     ]
     assert (built.server.with_name("llama-bench")).is_file()

@@ -48,8 +48,10 @@ class App:
         client = self.person.client
         await self.person.until(lambda: list(client.device_store.active_user_devices(self.bot)))
         (device,) = client.device_store.active_user_devices(self.bot)
-        await client.start_key_verification(device)
-        return self.sas
+        begin = client.create_key_verification(device)
+        sas = self.sas  # nio forgets it as soon as it is canceled
+        await client.to_device(begin)
+        return sas
 
     @property
     def sas(self) -> Sas:
