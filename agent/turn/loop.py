@@ -46,7 +46,7 @@ from agent.turn.leak_guard import LeakGuard
 from agent.turn.model_caller import ModelCaller, thought_alone
 from agent.turn.repetition import without_repetition
 from agent.turn.step import Step, call_alone, read_step, with_words
-from agent.turn.tool_runner import LONGEST_LETTER, SPEAKS_OF_FILE, ToolRunner, described
+from agent.turn.tool_runner import ACTING, LONGEST_LETTER, SPEAKS_OF_FILE, ToolRunner, described
 from agent.turn.turn import Constrain, Ending, Turn
 from agent.turn.untrusted_reader import Reader
 
@@ -243,7 +243,8 @@ class TurnLoop:
             and not (again or promises(step.text))
             and quotes(step.text, self.tools.found())
         ):
-            return step  # why it cannot be done
+            sought = quotes(step.text, "\n".join(self.tools.sought))
+            return (await self.own_knowledge() if sought else None) or step  # why it cannot be done
         elif again and (
             (noted := self.tools.copies(step.calls[0])) or await self.tools.missing_file()
         ):  # it has no other call to make
@@ -254,7 +255,7 @@ class TurnLoop:
             told = self._missed_call(step.text) or refuses(step.text) or not step.text
             if noted and not (told or step.calls or invents(step.text, results, words, words)):
                 return step
-        if self.tools.acted and (again or self.shelled or self.tools.closed):
+        if self.tools.acted and (again or self.shelled or self.tools.last in ACTING):
             return Step(Assistant(self.tools.closed or self.tools.report()))
         if not self.shelled:
             command = await self.command()

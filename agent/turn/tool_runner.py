@@ -108,7 +108,8 @@ class ToolRunner:
     _detector: RepeatedCallDetector = field(default_factory=RepeatedCallDetector)
     _no_sandbox: str = ""  # why
     letter: str = ""  # what was written to a file that the message did not name: the person sees it in the answer
-    _last: str = ""  # the tool that ran last
+    last: str = ""  # the tool that ran last
+    sought: list[str] = field(default_factory=list)  # what searches told that found nothing
     _before: dict[str, int | None] | None = None  # the files that the message names
 
     async def read_pages(self, words: str) -> None:
@@ -275,7 +276,7 @@ class ToolRunner:
     def closed(self) -> str:
         """What the last call planned or noted, for the person, if it did: nothing is left to do then."""
         told = {"schedule": self.planned, "remember": self.changed}
-        return next(reversed(told.get(self._last, [])), "") if self.acted else ""
+        return next(reversed(told.get(self.last, [])), "") if self.acted else ""
 
     def results(self) -> str:
         """What the turn's calls gave, each once; failures only where no call succeeded."""
@@ -393,9 +394,10 @@ class ToolRunner:
         named = self.careful and tool.name == "list_files" and self._names_known(output.text)
         self.outcomes[call.id] = output.ok and output.found and not named
         self.acted = output.ok and (tool.name in ACTING or output.text == NO_OUTPUT)
-        self._last = tool.name
+        self.last = tool.name
         self.astray = tool.name.startswith("git_") and not output.ok
         if output.ok:
+            self.sought += [] if output.found else [output.text]
             self.done.add(call.name)
             if tool.name == "write_file" and not SPEAKS_OF_FILE.search(self.transcript.words()):
                 self.letter = TWICE.sub(r"\1", str(arguments["content"]).strip())

@@ -82,7 +82,7 @@ class Bench:
             """Search notes."""
             self.ran.append(("recall", {"query": query}))
             found = self.results.get("notes", "")
-            return Output(found or "nothing found", found=bool(found))
+            return Output(found or f"Nothing was found about {query}.", found=bool(found))
 
         async def schedule(call: Call, when: str, task: str) -> Output:
             """Plan."""

@@ -741,7 +741,7 @@ class TestAnswersOfSmallModels:
     @pytest.mark.parametrize(
         "answer",
         [
-            "One file. It is told in its language, with names, numbers and units.",
+            "One file. It is told in the person's language, with names, numbers and units.",
             "This is provided with names, numbers, and units as they stand there.",
         ],
     )
@@ -1012,6 +1012,26 @@ class TestAnswersOfSmallModels:
         call, wrong = calls("bash", command="look"), says("Anna and Ben, e.g. in names_sorted.txt.")
         finished = await bench.run(call, says(""), wrong, call)
         assert finished.text.startswith(texts.NO_RESULT)
+
+    async def test_that_a_search_found_nothing_is_no_answer_to_what_a_model_knows(
+        self, bench: Bench
+    ) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User("What is the capital of France?")
+        recall, curl = calls("recall", query="capital"), calls("bash", command="fail")
+        told = says("Nothing was found about capital.")
+        finished = await bench.run(recall, says("It is Paris."), curl, told, says("Paris."))
+        assert finished.text == f"Paris.\n\n{texts.OWN_KNOWLEDGE}"
+
+    async def test_what_was_written_is_not_written_again(self, bench: Bench) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User("add butter to shopping.txt")
+        bench.contents["shopping.txt"] = b""
+        wrote = calls("write_file", path="shopping.txt", content="butter")
+        echo = calls("bash", command="echo butter >> shopping.txt")
+        finished = await bench.run(wrote, says(""), says("write_file shopping.txt:"), echo)
+        assert [name for name, _ in bench.ran] == ["write_file"]
+        assert finished.text.startswith("What I did:\n- write_file shopping.txt butter")
 
     async def test_why_it_cannot_be_done_is_an_answer_once_a_command_failed_too(
         self, bench: Bench
