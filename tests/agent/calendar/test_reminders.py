@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,9 @@ import pytest
 from agent.calendar.accounts import Calendars
 from agent.calendar.reminders import Reminders
 from agent.store import Store, open_store
+from fakes.bot_process import Process
+from fakes.localgram import Localgram
+from fakes.model_scripted import ModelServer
 from fakes.radicale import Calendar, Radicale, event
 from fakes.words import saying
 
@@ -278,3 +281,16 @@ async def test_a_kill_at_any_step_has_it_told_once(
             process.send_signal(signal.SIGKILL)
     async with open_store(path, clock) as store:
         assert len(await told(store)) == 1
+
+
+async def test_the_bot_tells_its_owner_of_an_entry(home: Calendar, tmp_path: Path) -> None:
+    soon = datetime.now(UTC) + timedelta(minutes=10)
+    home.put(event(f"DTSTART:{soon:%Y%m%dT%H%M%SZ}", "DURATION:PT30M", "SUMMARY:Dentist"))
+    async with Localgram("1000001:abc") as gram, ModelServer() as model:
+        owner = gram.user("Ada", id=7, started=True)
+        process = Process(gram, tmp_path / "state", model.url, 7)
+        account = home.account | {"remind": "15m"}
+        process.configure(AGENT__CALENDAR=json.dumps({"work": account}))
+        async with process.running():
+            heard = await owner.next_message(where=lambda message: "🔔" in message.text)
+    assert "Dentist" in heard.text
