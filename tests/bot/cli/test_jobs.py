@@ -44,10 +44,10 @@ def test_a_job_that_is_declined_is_not_made(tmp_path: Path) -> None:
 
 
 async def test_a_question_is_answered_on_the_terminal(tmp_path: Path) -> None:
-    add = ("jobs", "add", "at 8 buy milk")
+    add = ("jobs", "add", "tomorrow at midnight buy milk")
     environment = {**own_environment(), **folders(tmp_path)}
     async with typing_at([VOLTAIRE, *add], environment) as terminal:
-        await terminal.answer((", or .*\n.*in clearer words:", "tomorrow at 8 buy milk"))
+        await terminal.answer((", or .*\n.*in clearer words:", "tomorrow at 8:00 buy milk"))
         await terminal.answer(("Task “buy milk”.*\n.*Make this job.*:", "y"))
         assert await terminal.ended() == 0, terminal.output
     code, _, err = voltaire(tmp_path, *add)
