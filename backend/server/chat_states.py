@@ -42,6 +42,7 @@ class ChatStates:
     """The chats' files for one run of the server; inactive until `begin`, which decides whether files help.
 
     `ram_bytes` is the size of the server's own cache; a file is written where it saves `least_seconds` of reading.
+    `rolls_back`: what the slot holds is reused up to any token.
     """
 
     server: LlamaServer
@@ -49,6 +50,7 @@ class ChatStates:
     most_bytes: float
     ram_bytes: float
     least_seconds: float
+    rolls_back: bool
     on_restored: Callable[[Restored], None]
     # Tokens that the server has, by chat.
     live: OrderedDict[str, int] = field(default_factory=OrderedDict)
@@ -156,7 +158,10 @@ class ChatStates:
     async def _restore(self, chat: str, file: ChatFile) -> None:
         began = monotonic()
         try:
-            await self.server.prefill(NOTHING_SHARED)
+            if (
+                len(self.live) > 1 or not self.rolls_back
+            ):  # another chat's prompt, or the prefix alone, would be lost
+                await self.server.prefill(NOTHING_SHARED)
             reading = monotonic()
             self.live[chat] = await restore_slot(self.server, file.path)
             self._disk_speed = file.path.stat().st_size / (monotonic() - reading)

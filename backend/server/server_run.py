@@ -175,6 +175,7 @@ class ServerRun:
             most_bytes=config.saved_prompts_mib << 20,
             ram_bytes=self.launch.cache_ram_bytes,
             least_seconds=self.state.timing.least_saved,
+            rolls_back=self.launch.rolls_back,
             on_restored=restored,
         )
 

@@ -209,7 +209,7 @@ async def test_what_is_read_as_fast_is_not_saved(config: BackendConfig) -> None:
 
 
 def test_the_servers_cache_in_ram_keeps_what_fits(tmp_path: Path) -> None:
-    states = ChatStates(cast(Any, None), tmp_path, 1e9, 3000.0, 0.0, lambda restored: None)
+    states = ChatStates(cast(Any, None), tmp_path, 1e9, 3000.0, 0.0, True, lambda restored: None)
     prefix = tmp_path / "p.slot"
     prefix.write_bytes(b"x" * 1000)
     states.begin(WarmPrefix(tokens=1000, cached_tokens=1000, seconds=1, source="prefill"), prefix)
@@ -219,14 +219,18 @@ def test_the_servers_cache_in_ram_keeps_what_fits(tmp_path: Path) -> None:
     assert list(states.live) == ["b", "c"]
 
 
-async def test_a_file_that_was_of_no_use_is_deleted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rolls_back", [True, False])
+async def test_a_file_that_was_of_no_use_is_deleted(tmp_path: Path, rolls_back: bool) -> None:
+    prefilled = []
+
     class Server:
-        async def prefill(self, tokens: Any) -> None: ...
+        async def prefill(self, tokens: Any) -> None:
+            prefilled.append(tokens)
 
         async def restore(self, name: str) -> int:
             return 3000
 
-    states = ChatStates(cast(Any, Server()), tmp_path, 1e9, 1e9, 0.0, lambda restored: None)
+    states = ChatStates(cast(Any, Server()), tmp_path, 1e9, 1e9, 0.0, rolls_back, lambda _: None)
     prefix = tmp_path / "p.slot"
     prefix.write_bytes(b"x" * 1000)
     states.begin(WarmPrefix(tokens=1000, cached_tokens=1000, seconds=1, source="prefill"), prefix)
@@ -235,6 +239,7 @@ async def test_a_file_that_was_of_no_use_is_deleted(tmp_path: Path) -> None:
     restoring = states.restoring("a")
     assert restoring
     await restoring
+    assert bool(prefilled) != rolls_back, "a token is read only where a prompt would be lost"
     states.completed(CompletionReport(chat="a", prompt_tokens=1400, cached_tokens=0))
     assert not file.exists()
 
