@@ -125,19 +125,22 @@ class ToolRunner:
         called for it: small ones invent it. Returns whether anything was found, None where it asks no such thing."""
         words = self.transcript.words()
         asks = words.rstrip().endswith(("?", "？")) and OWN.search(words)
-        known = any(tool.name == "recall" for tool in self.turn.tools)
         made = any(call.name == "recall" for call, _ in self.transcript.results())
-        if made or not (asks and known) or SPEAKS_OF_FILE.search(words):
+        if made or not (asks and self._has("recall")) or SPEAKS_OF_FILE.search(words):
             return None
         return self.outcomes.get(await self._call("recall", query=words), False)
 
     async def plan_watch(self, words: str) -> str:
         """Plan the watch that a message orders, as if the model had called for it: small ones look once instead. Returns
         what was planned, or that nobody can be asked for it, for the person; "" where the model has to tell."""
-        if self.turn.frozen or not orders_watch(words, datetime.now().astimezone()):
+        planning = self._has("schedule") and not self.turn.frozen
+        if not (planning and orders_watch(words, datetime.now().astimezone())):
             return ""
         await self._call("schedule", when="", task=words)
         return NOBODY if self.transcript.results()[-1][1] == NOBODY else self.closed
+
+    def _has(self, name: str) -> bool:
+        return any(tool.name == name for tool in self.turn.tools)
 
     async def _call(self, name: str, **arguments: str) -> str:
         """Run a call that the model did not make, as if it had; returns its id."""

@@ -41,6 +41,7 @@ class Bench:
     files_there: frozenset[str] = frozenset()
     contents: dict[str, bytes] = field(default_factory=dict)
     refused: str = ""  # why nothing can be planned
+    without: str = ""  # the name of a tool that is not there
     began: asyncio.Event = field(default_factory=asyncio.Event)
     release: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -118,6 +119,7 @@ class Bench:
                 *(write_file, bash, remember, recall),
                 *(schedule, git_commit, git_status, list_files),
             )
+            if one.__name__ != self.without
         ]
 
     def turn(self, model: Model) -> Turn:

@@ -474,6 +474,14 @@ class TestRepetition:
         finished = await bench.run(says("Done."))
         assert (finished.text, bench.model.requests) == (NOBODY, [])
 
+    async def test_a_watch_where_nothing_can_be_planned_is_left_to_the_model(
+        self, bench: Bench
+    ) -> None:
+        bench.journal.messages[-1] = User("watch disk above 90")
+        bench.without = "schedule"
+        await bench.run(says("I cannot plan here."))
+        assert "watch disk" in bench.model.requests[0].messages[-1].text
+
     async def test_a_model_without_an_answer_ends_the_turn(self, bench: Bench) -> None:
         finished = await bench.run(calls("bash", command="ls"))
         assert (finished.reason, finished.tool_calls, len(bench.model.requests)) == ("loop", 1, 4)
