@@ -131,28 +131,32 @@ class Chunks:
             processed, total = whole(progress.get("processed")), whole(progress.get("total"))
             if processed is not None and total is not None:
                 yield PrefillProgress(processed, total, whole(progress.get("cache")) or 0)
-        choices = sequence(chunk.get("choices"))[:1]
+        choices = sequence(chunk.get("choices"))
+        choice = mapping(choices[0]) if choices else {}
         if "stop" in chunk and "choices" not in chunk:  # llama-server's own form
-            choices = [native_choice(chunk)]
-        choices = [*map(mapping, choices)]
-        for place in (chunk, mapping(chunk.get("x_groq")), *choices):  # Groq, Moonshot
-            self._usage = mapping(place.get("usage")) or self._usage
-        for choice in choices:
-            plain = {"content": choice.get("text")}  # a completion of a plain prompt
+            choice = native_choice(chunk)
+        groq = mapping(chunk.get("x_groq"))
+        for usage in (chunk.get("usage"), groq.get("usage"), choice.get("usage")):  # Moonshot
+            if usage:
+                self._usage = mapping(usage) or self._usage
+        if not (delta := choice.get("delta")):
             message = choice.get("message")
             if isinstance(message, dict):  # perhaps what was streamed, once more as a whole
                 told = [*(["content"] * bool(self._text)), *(THOUGHTS * bool(self._reasoning))]
                 message = {key: value for key, value in message.items() if key not in told}
-            yield from self._delta(mapping(choice.get("delta") or message or plain))
-            if reason := text(choice.get("finish_reason")):
-                known = _REASONS.get(reason.strip().lower())
-                self.finish_reason = known or "stop"
-                self._ended = "" if known else printable(reason)
+            delta = message or {"content": choice.get("text")}  # a completion of a plain prompt
+        yield from self._delta(mapping(delta))
+        if reason := text(choice.get("finish_reason")):
+            known = _REASONS.get(reason.strip().lower())
+            self.finish_reason = known or "stop"
+            self._ended = "" if known else printable(reason)
 
     def _delta(self, delta: Mapping[str, Any]) -> Iterator[Piece]:
         """Raises StreamTooLong."""
-        content = delta.get("content")
-        thought = next(filter(None, (text(delta[key]) for key in THOUGHTS if key in delta)), "")
+        content, thought = delta.get("content"), ""
+        for key in THOUGHTS:
+            if key in delta and (thought := text(delta[key])):
+                break
         if isinstance(content, list) and not thought:
             thought = "".join(text(mapping(part).get("thinking")) for part in content)
         if thought:
@@ -161,7 +165,9 @@ class Chunks:
         if words := text(content) or text(delta.get("refusal")):
             self._text.append(self._counted(words))
             yield TextPiece(words)
-        calls = delta.get("tool_calls") or [{"function": delta.get("function_call")}]
+        calls = delta.get("tool_calls")
+        if not calls and (function := delta.get("function_call")):
+            calls = {"function": function}
         calls = [calls] if isinstance(calls, dict) else sequence(calls)
         calls = [call for call in map(mapping, calls) if any(call.values())]
         if len(calls) + len(self._calls) > MOST_CALLS:

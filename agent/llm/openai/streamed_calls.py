@@ -26,18 +26,11 @@ class _Call:
     name: str = ""
     arguments: list[str] = field(default_factory=list)
     size: int = 0  # of the arguments, in characters
+    blank: bool = True
+    complete: bool = False  # whether the arguments so far are a whole object, by their braces
     _depth: int = 0  # of braces
     _quoted: bool = False
     _escaped: bool = False
-
-    @property
-    def blank(self) -> bool:
-        return not self.size
-
-    @property
-    def complete(self) -> bool:
-        """Whether the arguments so far are a whole object, by their braces."""
-        return self.size > 0 and self._depth == 0 and not self._quoted
 
     @property
     def empty_object(self) -> bool:
@@ -50,13 +43,16 @@ class _Call:
         self.size += len(piece)
         if not piece:
             return
+        self.blank = False
         marks = _MARKS.findall(piece[1:] if self._escaped else piece)
         for mark in marks:
             if mark == '"':
                 self._quoted = not self._quoted
             elif mark[0] != "\\" and not self._quoted:
                 self._depth += 1 if mark == "{" else -1
-        self._escaped = bool(marks) and marks[-1] == "\\"
+        if marks or self._escaped:
+            self._escaped = bool(marks) and marks[-1] == "\\"
+        self.complete = self._depth == 0 and not self._quoted
 
     def same_arguments(self, piece: str) -> bool:
         """Whether `piece` is the same object, perhaps in another form."""
@@ -73,7 +69,8 @@ class _Call:
     def restart(self) -> None:
         self.arguments.clear()
         self.size = self._depth = 0
-        self._quoted = self._escaped = False
+        self._quoted = self._escaped = self.complete = False
+        self.blank = True
 
 
 class StreamedCalls:
@@ -99,7 +96,8 @@ class StreamedCalls:
             arguments = json.dumps(arguments, ensure_ascii=False)
         piece = text(arguments)
         last = self._last
-        if last and not id and not name and is_middle(last, piece) and index in (None, last.index):
+        same = last and (not id or id == last.id) and (not name or name == last.name)
+        if last and same and (index is None or index == last.index) and is_middle(last, piece):
             last.add(piece)
             return last.name, piece
         if not id and index is None:
@@ -171,7 +169,7 @@ class StreamedCalls:
 
 
 def begins_object(piece: str) -> bool:
-    return piece.lstrip().startswith("{")
+    return "{" in piece and piece.lstrip()[0] == "{"
 
 
 def is_middle(call: _Call, piece: str) -> bool:

@@ -26,6 +26,8 @@ def text(value: Any) -> str:
 
 def whole(value: Any) -> int | None:
     """A count from 0 to `MOST`; some servers write 12.0."""
+    if type(value) is int:
+        return value if 0 <= value <= MOST else None
     found = number(value)
     return int(found) if found is not None and found <= MOST and found.is_integer() else None
 
