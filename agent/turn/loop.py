@@ -160,6 +160,8 @@ class TurnLoop:
                 return await self.last_word(Looping(translated(texts.LOOPING).format(call=call)))
             if step.calls:
                 await self.act(step)
+                if unasked := self.tools.unasked:
+                    return Ending.said(unasked, "done")
             elif step.repeats:
                 step = with_words(step, without_repetition(step.text))
                 text = self.answer(step)

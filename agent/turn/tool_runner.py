@@ -137,7 +137,7 @@ class ToolRunner:
         if not (planning and orders_watch(words, datetime.now().astimezone())):
             return ""
         await self._call("schedule", when="", task=words)
-        return NOBODY if self.transcript.results()[-1][1] == NOBODY else self.closed
+        return self.unasked or self.closed
 
     def _has(self, name: str) -> bool:
         return any(tool.name == name for tool in self.turn.tools)
@@ -280,6 +280,11 @@ class ToolRunner:
         """What the last call planned or noted, for the person, if it did: nothing is left to do then."""
         told = {"schedule": self.planned, "remember": self.changed}
         return next(reversed(told.get(self.last, [])), "") if self.acted else ""
+
+    @property
+    def unasked(self) -> str:
+        """That nobody could be asked, where this is all that the turn has come to."""
+        return NOBODY if not self.done and self.transcript.results()[-1][1] == NOBODY else ""
 
     def results(self) -> str:
         """What the turn's calls gave, each once; failures only where no call succeeded."""

@@ -468,11 +468,18 @@ class TestRepetition:
         finished = await bench.run(says("The chat has too many jobs."))
         assert finished.text == "The chat has too many jobs."
 
-    async def test_a_watch_for_which_nobody_can_be_asked_says_so(self, bench: Bench) -> None:
-        bench.journal.messages[-1] = User("tell me when the disk is over 90 %")
+    @pytest.mark.parametrize(
+        ("words", "requests"),
+        [("tell me when the disk is over 90 %", 0), ("every day at 7 remind me to stretch", 1)],
+    )
+    async def test_what_nobody_can_be_asked_for_is_not_called_done(
+        self, bench: Bench, words: str, requests: int
+    ) -> None:
+        bench.journal.messages[-1] = User(words)
         bench.refused = NOBODY
-        finished = await bench.run(says("Done."))
-        assert (finished.text, bench.model.requests) == (NOBODY, [])
+        planned = calls("schedule", when="every day at 7", task="stretch")
+        finished = await bench.run(planned, says("Done."))
+        assert (finished.text, len(bench.model.requests)) == (NOBODY, requests)
 
     async def test_a_watch_where_nothing_can_be_planned_is_left_to_the_model(
         self, bench: Bench

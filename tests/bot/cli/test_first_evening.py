@@ -380,7 +380,7 @@ async def test_pocket_tells_a_reminder_whole_where_nothing_will_run_it(tmp_path:
     planned = rf"Done: Planned as job 1: .*stretch.* \d\d:\d\d\.\n{re.escape(NOTHING_RUNS)}"
     assert re.fullmatch(planned, out.strip()), out
     code, out, err = await voltaire(tmp_path, "ask", "every day at 7 remind me to stretch")
-    assert out.strip() == f"Done: {NOBODY.splitlines()[0]}", out + err
+    assert out.strip() == NOBODY, out + err
     code, out, err = await voltaire(tmp_path, "ask", "tell me when the disk is over 90 %")
     assert out.strip() == NOBODY, out + err
 
@@ -393,3 +393,21 @@ async def test_pocket_frozen_names_the_call_that_it_takes_and_says_nothing_twice
     needs = NEEDS_TOOL.format(call="bash df -h /workspace")
     assert (code, out) == (0, f"{FROZEN}\n\n{needs}\n"), err
     assert "frozen" not in err and "→" not in err
+
+
+def test_make_install_ends_with_how_to_call_it_and_what_comes_next(tmp_path: Path) -> None:
+    """As a user of the machine; what it names is run as it stands."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "id").write_text("#!/bin/sh\necho 1000\n")
+    (tmp_path / "bin" / "id").chmod(0o755)
+    home = own_environment() | {"HOME": str(tmp_path)}
+    env = home | {"PATH": f"{tmp_path}/bin:{home['PATH']}"}
+    make = ["make", "--old-file=system", "--old-file=compiled", "install"]
+    made = subprocess.run(make, cwd=ROOT, env=env, text=True, capture_output=True, check=True)
+    here, after = made.stdout.splitlines()[-2:]
+    told = re.fullmatch(r"The command is (\S+); for your PATH: (.*)", here)
+    assert told and "/usr/" not in told[2], made.stdout
+    subprocess.run(told[2], shell=True, env=env, check=True)
+    linked = tmp_path / ".local" / "bin" / "voltaire"
+    assert (str(linked.readlink()), os.access(linked, os.X_OK)) == (told[1], True)
+    assert "voltaire setup" in after and "voltaire chat" in after
