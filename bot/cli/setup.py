@@ -78,6 +78,7 @@ VERIFY = "Verify the bot's device by emoji now?"
 READY = "Voltaire is set up and listens. Write to me."
 READY_TO_RUN = "Voltaire is set up. It answers while it runs: voltaire run"
 SEARCHES = "Web search: brave, kagi or tavily (each wants a key of yours), searxng, or later"
+SEARCH_LATER = "Web search: voltaire setup search"
 YES, NO = ("y", "yes"), ("n", "no", LATER)
 
 
@@ -152,8 +153,10 @@ async def command(
                 await record_setup(state, did="units renewed")
         elif wizard.given.app == SEARCH:
             wizard.values = config_file.read(config)
-            await wizard.search()
-            await record_setup(state, did="web search")
+            if await wizard.search():
+                await record_setup(state, did="web search")
+            else:
+                click.echo(f"Nothing was changed. {SEARCH_LATER}")
         elif account:
             await sign_in_to_mail(load(config), account)
             await record_setup(state, did=f"sign-in to the mail account {account}")
@@ -168,7 +171,7 @@ async def command(
                 click.echo("It is not running as a service here. Start it with: voltaire run")
             click.echo(f"Configuration: {config}\nState: {state}{earlier_state(state)}")
             if not wizard.searches:
-                click.echo("Web search: voltaire setup search")
+                click.echo(SEARCH_LATER)
             if not shutil.which("voltaire"):
                 click.echo(f"`voltaire` is not on your PATH; it is {own_program()}")
             await record_setup(state, did="configured", file=str(config))
@@ -577,12 +580,12 @@ class Wizard:
         """Whether a search service is configured."""
         return bool(self.known("agent.web.search") or self.known("agent.web.search_url"))
 
-    async def search(self) -> None:
-        """The service of web searches, saved and tried by one search; the files of a SearXNG are printed."""
+    async def search(self) -> bool:
+        """The service of web searches, saved and tried by one search; the files of a SearXNG are printed. False: later."""
         name = self.answer("agent.web.search", SEARCHES, LATER, self.given.search, valid_service)
         valid_service(name)  # of an option, too
         if name == LATER:
-            return
+            return False
         web = {**(self.known("agent.web") or {}), "search": name}
         web.pop("search_key_file", None)
         if name == "searxng":
@@ -598,6 +601,7 @@ class Wizard:
         self.keep("agent.web", web)
         (found,) = await search_finding(load(self.config))
         click.echo(f"{found.detail} {found.remedy}\nRestart what runs: voltaire setup --upgrade")
+        return True
 
     async def external(self) -> None:
         """External model servers. The first is asked once, so that a wrong key is noticed now."""
@@ -720,14 +724,8 @@ class Wizard:
 
     def compile_in_background(self) -> None:
         """Start compiling a server for the GPU, at the lowest priority; the faster of both is used."""
-        words = (
-            str(own_program()),
-            "--config",
-            str(self.config),
-            "server",
-            "build",
-            "--keep-faster",
-        )
+        build = ("server", "build", "--keep-faster")
+        words = (str(own_program()), "--config", str(self.config), *build)
         where = units.start_in_background(self.scope, words, self.state / "servers" / "compile.log")
         click.echo(f"A server for this card is compiled in the background. {where}")
 
@@ -785,11 +783,10 @@ class Wizard:
         return units.Installation(self.config, token, self.state, self.managed, tuple(paths))
 
     def check_running(self) -> None:
-        down = [name for name, state in units.unit_states(self.scope).items() if state != "active"]
-        if down:
-            raise SetupError(
-                f"{down[0]} does not run: {units.journal(self.scope, down[0])} says why."
-            )
+        for name, state in units.unit_states(self.scope).items():
+            if state != "active":
+                where = units.journal(self.scope, name)
+                raise SetupError(f"{name} does not run: {where} says why.")
 
 
 def ask(question: str, default: str = "", *, hidden: bool = False) -> str:

@@ -48,9 +48,10 @@ async def test_a_key_is_kept_in_a_file_and_tried(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("said", ["later\n", "\n", "kagi\n"])
 async def test_what_was_not_answered_changes_nothing(tmp_path: Path, said: str) -> None:
-    code, _, err = await ended(await voltaire(tmp_path, "search", said=said))
+    code, out, err = await ended(await voltaire(tmp_path, "search", said=said))
     assert (code == 0) == (said != "kagi\n"), err
     assert ("`voltaire setup search` starts again" in err) == (said == "kagi\n"), err
+    assert ("Nothing was changed. Web search: voltaire setup search" in out) == (code == 0), out
     assert not (tmp_path / "c" / "voltaire" / "config.toml").exists()
     code, _, err = await ended(await voltaire(tmp_path, "search", "--search", "bing"))
     assert (code, err) == (1, saying("'bing' is none of them"))
