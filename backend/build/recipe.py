@@ -90,7 +90,8 @@ class Recipe:
     def estimate(self) -> str:
         """Rough time of compiling on the cores of this machine."""
         one, here = CORE_MINUTES[self.kind], len(os.sched_getaffinity(0))
-        return f"about {one} minutes of one core, {-(-one // here)} on the {here} here"
+        how = "by a guess" if self.kind == "vulkan" else "about"
+        return f"{how} {one} minutes of one core, {-(-one // here)} on the {here} here"
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,13 +70,15 @@ def test_a_newer_card_gets_the_newest_toolkit(tmp_path: Path, usr: Path) -> None
     assert both.title.startswith("CUDA 12.4")
 
 
-@pytest.mark.parametrize(("cores", "here"), [(1, 84), (2, 42), (16, 6)])
+@pytest.mark.parametrize(("cores", "here", "guessed"), [(1, 84, 20), (2, 42, 10), (16, 6, 2)])
 def test_the_estimate_is_for_the_cores_of_this_machine(
-    cores: int, here: int, monkeypatch: pytest.MonkeyPatch
+    cores: int, here: int, guessed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
     estimate = Recipe("cuda", "", (), "").estimate
     assert estimate == saying("about 84 minutes", f"{here} on the {cores} here")
+    estimate = Recipe("vulkan", "", (), "").estimate
+    assert estimate == saying("by a guess 20 minutes", f"{guessed} on the {cores} here")
 
 
 @pytest.mark.parametrize(
