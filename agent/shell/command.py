@@ -104,6 +104,11 @@ Lines = Callable[[ToolContext], Sequence[str]]
 """The lines of a command in /commands.txt, for a chat."""
 
 
+def no_lines(_context: ToolContext) -> Sequence[str]:
+    """None: those of another subcommand name this one."""
+    return ()
+
+
 class UsageParser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UsageError(message)
@@ -228,4 +233,4 @@ def command(
     return made(function) if function else made
 
 
-__all__ = ["HelpAsked", "ShellCall", "ShellCommand", "UsageError", "command"]
+__all__ = ["HelpAsked", "ShellCall", "ShellCommand", "UsageError", "command", "no_lines"]

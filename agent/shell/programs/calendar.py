@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from agent.calendar.spans import DAY, Time, when
 from agent.errors import ToolError
 from agent.language import ENGLISH, speaking, translated
-from agent.shell.command import ShellCall, UsageError, command
+from agent.shell.command import ShellCall, UsageError, command, no_lines
 from agent.tools.context import ToolContext
 
 if TYPE_CHECKING:  # loaded where calendars are configured
@@ -37,11 +37,6 @@ Fields = dict[str, Any]  # of an entry, or of a request (agent.calendar.client)
 
 def lines(context: ToolContext) -> Sequence[str]:
     return FORMS if context.calendars else ()
-
-
-def no_lines(_context: ToolContext) -> Sequence[str]:
-    """No lines of /commands.txt: those of another command (FORMS) name this one."""
-    return ()
 
 
 @command(lines=lines)
@@ -142,7 +137,7 @@ async def remove(call: ShellCall, id: str, *, all_: Whole = False) -> None:
 
 def calendars(call: ShellCall) -> "Calendars":
     if call.context.calendars is None:
-        raise ToolError("There is no calendar; the owner can name one in agent.calendar.")
+        raise ToolError("There is no calendar; the owner can name one (docs/calendar.md).")
     return call.context.calendars
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from agent.errors import ToolError
 from agent.language import translated
-from agent.shell.command import ShellCall, UsageError, command
+from agent.shell.command import ShellCall, UsageError, command, no_lines
 from agent.timezones import local_time
 from agent.tools.context import ToolContext
 from backend.protocol import Phrase
@@ -59,7 +59,7 @@ async def list_(
     await show(call, chosen, found, json_=json_)
 
 
-@command(lines=lines())
+@command(lines=no_lines)
 async def new(
     call: ShellCall,
     after: Annotated[str, "such a state; without it nothing is new"] = "",
@@ -78,7 +78,7 @@ async def new(
         await show(call, chosen, found, json_=False)
 
 
-@command(lines=lines())
+@command(lines=no_lines)
 async def search(
     call: ShellCall,
     *words: str,
@@ -139,7 +139,7 @@ async def read(
     await call.write(f"\n{message.text or '(It has no text.)'}\n")
 
 
-@command(lines=lines())
+@command(lines=no_lines)
 async def thread(
     call: ShellCall, number: int, *, account: Account = "", json_: AsJson = False
 ) -> None:
@@ -200,7 +200,7 @@ async def draft(
     await call.write("It is among the drafts.\n")
 
 
-@command(lines=lines())
+@command(lines=no_lines)
 async def send(
     call: ShellCall,
     *words: str,
@@ -287,7 +287,7 @@ async def account_of(call: ShellCall, name: str) -> "MailAccount":
     """The account of that name, or the first, once an owner has let this chat read it."""
     accounts = call.context.mail
     if not accounts:
-        raise ToolError("There is no mail account; the owner can name one in agent.mail.")
+        raise ToolError("There is no mail account; the owner can name one (docs/mail.md).")
     account = accounts.get(name or next(iter(accounts)))
     if account is None:
         raise ToolError(f"There is no account {name[:40]}; there are {', '.join(accounts)}.")

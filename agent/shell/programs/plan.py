@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from agent.errors import ToolError
 from agent.language import ENGLISH, speaking
 from agent.plan import Plan, WrongPlan, plan_lines, with_done, with_steps
-from agent.shell.command import ShellCall, UsageError, command
+from agent.shell.command import ShellCall, UsageError, command, no_lines
 from agent.tools.context import Plans, ToolContext
 
 FORMS = "plan [set STEP... | add STEP... | done NUMBER]  Keep the steps of long work, which the person sees."
@@ -15,30 +15,25 @@ def plan_line(context: ToolContext) -> Sequence[str]:
     return [FORMS] if context.plans else []
 
 
-def no_line(_context: ToolContext) -> Sequence[str]:
-    """No line of /commands.txt: that of another subcommand (FORMS) names this one."""
-    return []
-
-
 @command(lines=plan_line)
 async def plan(call: ShellCall) -> None:
     """Show the plan of this task."""
     await show(call, await plans(call).of_turn(call.turn))
 
 
-@command(lines=no_line)
+@command(lines=no_lines)
 async def set_(call: ShellCall, *steps: str) -> None:
     """Begin a plan: plan set "read the log" "find the cause" "write the fix"."""
     await change(call, lambda _: with_steps((), given(steps)))
 
 
-@command(lines=no_line)
+@command(lines=no_lines)
 async def add(call: ShellCall, *steps: str) -> None:
     """Further steps at its end."""
     await change(call, lambda plan: with_steps(plan, given(steps)))
 
 
-@command(lines=no_line)
+@command(lines=no_lines)
 async def done(call: ShellCall, number: int) -> None:
     """Tick off a step."""
     await change(call, lambda plan: with_done(plan, number))

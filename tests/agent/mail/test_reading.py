@@ -234,7 +234,7 @@ async def test_no_account_no_command(mails: Mails) -> None:
     assert "\nmail list" in listing(ToolContext(box.sandbox, mail=box.mail))
     assert "mail" not in listing(ToolContext(box.sandbox))
     box.mail = {}
-    assert await mail(box, "list; echo $?") == saying("no mail account", "agent.mail", "1")
+    assert await mail(box, "list; echo $?") == saying("no mail account", "docs/mail.md", "1")
 
 
 async def test_each_has_help(mails: Mails) -> None:

@@ -15,8 +15,10 @@ from fakes.words import saying
         (["tool", "bash", '{"command": "web read http://127.0.0.1:1024/"}'], "not public"),
         (["tool", "bash", '{"command": "web read http://127.0.0.1:1024/$(echo x)"}'], "nobody can be asked"),
         (["sandbox", "--", "web", "search", "tea"], "voltaire setup search"),
+        (["sandbox", "--", "mail", "list"], "docs/mail.md"),
+        (["sandbox", "--", "calendar", "today"], "docs/calendar.md"),
     ],
-    ids=["sandbox", "tool", "made-up", "search"],
+    ids=["sandbox", "tool", "made-up", "search", "mail", "calendar"],
 )  # fmt: skip
-def test_an_address_that_an_owner_types(tmp_path: Path, words: list[str], told: str) -> None:
-    assert voltaire(tmp_path, *words) == (1, saying("web: ", told), "")
+def test_what_an_owner_types(tmp_path: Path, words: list[str], told: str) -> None:
+    assert voltaire(tmp_path, *words) == (1, saying(told), "")
