@@ -118,6 +118,7 @@ def test_the_model_that_is_used_is_the_one_of_the_next_start(tmp_path: Path) -> 
     assert code == 0, err
     kept = tmp_path / "s" / "voltaire" / "profile.json"
     used_now, tried = out.splitlines()
+    assert tried == saying("Do not trust it with tools"), "it answers each wish with the same words"
     assert used_now == saying("mine is in use", f"({kept})")
     code, out, err = voltaire(tmp_path, "model", "list", "--json")
     [used] = [row for row in json.loads(out) if row["current"]]
