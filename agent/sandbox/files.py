@@ -109,6 +109,15 @@ CLOCK_REALTIME_COARSE = 5  # for clock_gettime(2): the clock of file times
 CLOCK_TICK_SECONDS = 0.02  # twice the coarsest of Linux (CONFIG_HZ=100)
 
 
+QUOTED = re.compile(r"""(?s)(["'`])(.*)\1|“(?P<curly>.*)”|<(?P<angled>.*)>""")
+AT_WORKSPACE = re.compile(
+    r"(?i)(file|sandbox):(//(localhost(?=/))?)?|(\"?)(\$\{?(PWD|WORKSPACE)\}?|\$\(pwd\)|~\+)\4/+"
+)
+AT_HOME = re.compile(
+    r"(?i)(\"?)(\\?[~～][\w-]*|\$(HOME|TE?MP|TMPDIR)|\$\{(HOME|TE?MP|TMPDIR)\W?[^}]*\}|%(USERPROFILE|TE?MP)%)\1([/\\]|$)"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class SandboxPath:
     """A file on the host: `path` beneath `root`. `name` is its path for the model, `repo` its repository."""
@@ -144,12 +153,10 @@ class Files:
         """
         if "\0" in path:
             raise ToolError("A path cannot hold a NUL character.")
-        path = re.sub(r"""^(["'`])(.*)\1$""", r"\2", path.strip())
-        path = re.sub(r"^((file|sandbox):(//)?|\$\{?(PWD|WORKSPACE)\}?/+)", "", path)
+        path = unquoted(path)
         if re.match(r"https?:/", path):
             raise ToolError(f"{path} is an address, not a file. {WEB}")
-        at_home = re.sub(r"^(~[\w-]*|\$HOME|\$\{HOME\})([/\\]|$)", f"{HOME}/", path)
-        full = posixpath.normpath(posixpath.join(WORKSPACE, at_home))
+        full = posixpath.normpath(posixpath.join(WORKSPACE, path))
         if full == HOME or full.startswith(f"{HOME}/"):
             raise ToolError(
                 f"{path} does not last: {HOME}, which is ~, is emptied after each command. "
@@ -364,3 +371,14 @@ def explained(place: SandboxPath) -> Iterator[None]:
     except OSError as error:
         message = MESSAGES.get(error.errno or 0, "{}: " + str(error.strerror))
         raise ToolError(message.format(place.name)) from error
+
+
+def unquoted(path: str) -> str:
+    """A path without what a shell or an address puts around it, with its home and temporary folder as HOME."""
+    path = path.strip(" \t\r\n\u200b\ufeff")
+    if quoted := QUOTED.fullmatch(path):
+        path = next(filter(None, quoted.groups()[1:]), "")
+    if at := AT_WORKSPACE.match(path):
+        path = path[at.end() :]
+    at = AT_HOME.match(path)
+    return f"{HOME}/{path[at.end() :]}" if at else path

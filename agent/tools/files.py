@@ -32,6 +32,7 @@ MOST_REPLACED = 1 << 18  # characters
 # for each turn while 8 MiB were searched at once, and 1.6 ms with these pieces.
 PIECE = 1 << 16
 PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
+LINE_END = r"\r?\n"
 NEAREST_SECONDS = 0.5  # in a thread
 NEAR_CHARACTERS = 1000  # of each near line
 
@@ -75,8 +76,7 @@ async def write_file(call: Call, path: str, content: str, append: bool = False) 
     path = await as_spelled(call.sandbox.files, path)
     place = call.sandbox.files.resolve(path)
     before = await ending_of(call, path) if append else ""
-    if before.endswith("\r\n"):
-        content = crlf(content)
+    content = ended_as(before, len(before), content)
     await call.writes(place, content)
     raw = (before + content).encode()
     new = await call.sandbox.files.write(path, raw)
@@ -94,9 +94,7 @@ async def ending_of(call: Call, path: str) -> str:
             return ""
         raise
     text = await asyncio.to_thread(decoded, file, path)
-    if not text or text.endswith("\n"):
-        return text
-    return f"{text}\r\n" if at_crlf(text, len(text)) else f"{text}\n"
+    return text + ended_as(text, len(text), "\n" * (text[-1:] not in "\n"))
 
 
 @tool
@@ -272,14 +270,13 @@ def matching_text(text: str, old: str, new: str, path: str) -> tuple[int, str, s
             f"old has more than {MOST_REPLACED} characters. Copy the lines around the change alone; "
             "write_file replaces a whole file."
         )
-    places = occurrences(text, old)
-    found = list(islice(places, LINES_NAMED))
-    if not found and "\r\n" in text:
-        old = crlf(old)
-        places = occurrences(text, old)
-        found = list(islice(places, LINES_NAMED))
+    for form in dict.fromkeys((old, *(re.sub(LINE_END, end, old) for end in ("\r\n", "\n")))):
+        places = occurrences(text, form)
+        if found := list(islice(places, LINES_NAMED)):
+            old = form
+            break
     if not found and "\r\n" in text:  # of lines that end in both ways
-        either = re.compile(r"\r?\n".join(map(re.escape, old.split("\r\n"))))
+        either = re.compile(LINE_END.join(map(re.escape, re.split(LINE_END, old))))
         matches = [*islice(either.finditer(text), LINES_NAMED)]
         if matches:
             found, old = [match.start() for match in matches], matches[0][0]
@@ -292,20 +289,17 @@ def matching_text(text: str, old: str, new: str, path: str) -> tuple[int, str, s
             f"old occurs {count} times in {path}, at lines {lines}. "
             "Copy more of the lines around the one you mean."
         )
-    if at_crlf(text, found[0]):
-        new = crlf(new)
-    return found[0], old, new
+    at = found[0]
+    if old.startswith("\n") and text[at - 1 : at] == "\r":  # the rest of a line end
+        at, old = at - 1, f"\r{old}"
+    return at, old, ended_as(text, at, new)
 
 
-def crlf(text: str) -> str:
-    """The text with line ends as on Windows."""
-    return re.sub(r"\r?\n", "\r\n", text)
-
-
-def at_crlf(text: str, at: int) -> bool:
-    """Whether the line at that character, or else the one before it, ends as on Windows."""
-    end = text.find("\n", at)
-    return text[: end if end >= 0 else text.rfind("\n", 0, at)].endswith("\r")
+def ended_as(text: str, at: int, new: str) -> str:
+    """`new` with the line ends of the line at that character, or else of the one before it."""
+    if (end := text.find("\n", at)) < 0 and (end := text.rfind("\n", 0, at)) < 0:
+        return new
+    return re.sub(LINE_END, "\r\n" if text[end - 1 : end] == "\r" else "\n", new)
 
 
 def changed_lines(text: str, at: int, old: str, new: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from agent.errors import ToolError
 from agent.sandbox.bubblewrap import REPOS, WORKSPACE
-from agent.sandbox.files import Files, SandboxPath
+from agent.sandbox.files import Files, SandboxPath, unquoted
 from agent.sandbox.sandbox import bash_script
 from agent.tools.files import SHORT_TEXT, read_text, shown_lines
 from agent.tools.memory import elsewhere
@@ -174,7 +174,8 @@ async def split_pattern(call: Call, path: str, pattern: str) -> tuple[SandboxPat
     """The folder to search and the pattern beneath it: a pattern may begin with /repos/NAME/, and stand as the path."""
     if "*" in path:
         path, pattern = "", path
-    if not path and f"{pattern}/".startswith(("/", "~/")):
+    pattern = unquoted(pattern)
+    if not path and pattern.startswith("/"):
         parts = pattern.split("/")
         plain = next((n for n, p in enumerate(parts) if is_wild(p)), len(parts) - 1)
         plain = max(plain, 1)

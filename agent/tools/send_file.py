@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from agent.errors import ToolError
 from agent.language import translated
-from agent.sandbox.files import Files
+from agent.sandbox.files import Files, unquoted
 from agent.tools.context import ALBUM
 from agent.tools.search import is_wild
 from agent.tools.tool import Call, Output, tool
@@ -24,7 +24,7 @@ SHOWN_BYTES = 100_000  # of a file, to an owner who is asked about it
 @tool
 async def send_file(call: Call, path: str, caption: str = "") -> Output:
     """Send a file to the person."""
-    sender, files = call.context.file_sender, call.sandbox.files
+    sender, files, path = call.context.file_sender, call.sandbox.files, unquoted(path)
     if sender is None:
         raise ToolError("Files cannot be sent in this chat.")
     with ExitStack() as stack:

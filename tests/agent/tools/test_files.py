@@ -374,6 +374,18 @@ async def test_lines_are_counted_as_grep_and_sed_count_them(box: Box, sign: str)
         ("\n\r\n", "\r\n", "x\n", "\nx\r\n"),
         ("a\r\nb\nc\r\n", "a\nb\nc", "x\ny", "x\r\ny\r\n"),
         ("a\nb\r\nc\n", "a\r\nb\r\nc", "x", "x\n"),
+        ("a\r\nb", "\nb", "\nc", "a\r\nc"),
+        ("a\r\nb\r\n", "\nb", "", "a\r\n"),
+        ("a\r\nb", "\n", "\n\n", "a\r\n\r\nb"),
+        ("a\r\nb\nc", "\nb", "\nx", "a\r\nx\nc"),
+        ("a\nb\n", "a", "x\r\ny", "x\ny\nb\n"),
+        ("a\nb\n", "b\n", "b\r\nc\r\n", "a\nb\nc\n"),
+        ("a\nb\nc\n", "a\r\nb", "x\r\ny", "x\ny\nc\n"),
+        ("a\nb\nc\n", "a\nb\r\nc", "x", "x\n"),
+        ("a\nb\r\nc\nd\n", "c", "x\r\ny", "a\nb\r\nx\ny\nd\n"),
+        ("a\nb\nc\r\nd\r\n", "\r\nd", "\nx\ny", "a\nb\nc\r\nx\r\ny\r\n"),
+        ("a\r\nb\nc\n", "a\nb\r\nc", "x\ny", "x\r\ny\n"),
+        ("one line", "one", "x\r\ny", "x\r\ny line"),
     ],
 )
 async def test_an_edit_keeps_the_line_ends_around_it(
@@ -399,6 +411,19 @@ async def test_an_edit_keeps_the_line_ends_around_it(
         ("~root/a.txt", "/workspace/a.txt"),
         ("'~/a.txt'", "/workspace/a.txt"),
         (r"~\notes.txt", "/workspace/notes.txt"),
+        ("$TMPDIR/a.txt", "/workspace/a.txt"),
+        ("${TMPDIR}/a.txt", "/workspace/a.txt"),
+        ("$TEMP/a.txt", "/workspace/a.txt"),
+        ("${HOME:-/root}/a.txt", "/workspace/a.txt"),
+        ('"$HOME"/a.txt', "/workspace/a.txt"),
+        ('"${HOME}"/b/a.txt', "/workspace/b/a.txt"),
+        (r"\~/a.txt", "/workspace/a.txt"),
+        ("“~/a.txt”", "/workspace/a.txt"),
+        ("<~/a.txt>", "/workspace/a.txt"),
+        (r"%USERPROFILE%\a.txt", "/workspace/a.txt"),
+        ("\u200b~/a.txt", "/workspace/a.txt"),
+        ("～/a.txt", "/workspace/a.txt"),
+        ("file://localhost/tmp/a.txt", "/workspace/a.txt"),
     ],
 )
 async def test_what_would_not_last_is_refused_with_a_place_that_does(
@@ -413,14 +438,25 @@ async def test_what_would_not_last_is_refused_with_a_place_that_does(
     assert await box.sandbox.files.names("") == []
 
 
-@pytest.mark.parametrize("pattern", ["~/*.txt", "/tmp/a/b.md"])
+OF_HOME = ["~/*.txt", "/tmp/a/b.md", "$HOME/*.txt", "${HOME}/a/**", "~root/*.txt", "$TMPDIR/*", '"$HOME"/*.txt',
+           r"\~/*.md", "'~/*.txt'", "file:///tmp/*.txt", "%TEMP%/*", "“~/*”"]  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", OF_HOME)
 async def test_nothing_is_listed_that_does_not_last(box: Box, pattern: str) -> None:
-    assert await box.error(list_files, pattern=pattern) == saying("emptied", "Use /workspace/")
+    for refused in (
+        await box.error(list_files, pattern=pattern),
+        await box.error(grep, pattern="x", glob=pattern),
+    ):
+        assert refused == saying("emptied", "Use /workspace/")
 
 
 AROUND_A_PATH = ["\ta.txt \n", "file:///workspace/a.txt", "file:/workspace/a.txt", "sandbox:/workspace/a.txt",
                  '"a.txt"', "'/workspace/a.txt'", "`a.txt`", "$PWD/a.txt", "${PWD}/a.txt", "'$PWD//a.txt'",
-                 "~/../workspace/a.txt", "$WORKSPACE/a.txt", "${WORKSPACE}/a.txt", '"$WORKSPACE/a.txt"']  # fmt: skip
+                 "~/../workspace/a.txt", "$WORKSPACE/a.txt", "${WORKSPACE}/a.txt", '"$WORKSPACE/a.txt"', "~+/a.txt",
+                 "file://localhost/workspace/a.txt", "FILE:///workspace/a.txt", "$(pwd)/a.txt", '"$PWD"/a.txt',
+                 '"$(pwd)"//a.txt', "“a.txt”", "<a.txt>", "<file:a.txt>", "\u200ba.txt", "\ufeff$PWD/a.txt",
+                 '"${WORKSPACE}"/a.txt', "“$PWD/a.txt”"]  # fmt: skip
 
 
 @pytest.mark.parametrize("path", AROUND_A_PATH)
@@ -428,6 +464,12 @@ async def test_what_stands_around_a_path_is_no_part_of_it(box: Box, path: str) -
     await box.use(write_file, path=path, content="x")
     assert await box.sandbox.files.names("") == ["a.txt"]
     assert await box.text(read_file, path=path) == "x"
+    for listed in (
+        await box.text(list_files, pattern=path.replace("a.txt", "*.txt")),
+        await box.text(list_files, pattern="*", path=path.replace("a.txt", "")),
+        await box.text(list_files, pattern=path),
+    ):
+        assert listed == "1 file:\na.txt (1 bytes)"
 
 
 @pytest.mark.parametrize(
