@@ -19,16 +19,11 @@ fi
 
 # The encodings in which files may hold what a pattern looks for.
 encodings_of() {
-    for encoding in CP1252 CP1250 CP1251 KOI8-R CP932 GB18030 BIG5 EUC-KR; do
+    for encoding in CP1252 CP1250 CP1251 KOI8-U CP932 EUC-JP BIG5 EUC-KR CP1253 CP1254 CP1255 CP1256 CP1257 CP874 \
+        CP850 CP852 CP866 ISO-8859-2 ISO-8859-5 MACINTOSH MAC-CYRILLIC GB18030; do
         printf %s "$1" | iconv -t $encoding >/dev/null 2>&1 && echo $encoding
         case $1 in *[!\ -~]*) ;; *) return ;; esac
     done
-}
-
-# The lines of a file without a byte order mark, those that are not UTF-8 converted from $encoding.
-decoded() {
-    { grep -nax '.*' -- "$1"; grep -naxv '.*' -- "$1" | iconv -c -f $encoding -t UTF-8; } |
-        LC_ALL=C sort -n -t: -k1,1 | cut -d: -f2- | LC_ALL=C sed '1s/^\xef\xbb\xbf//'
 }
 
 case $command in
@@ -51,15 +46,19 @@ lines)
     } | head -z -n "$most_decoded" | sort -zu >/tmp/other
     LC_ALL=C xargs -0 -r grep -lazsZP '\A(\xff\xfe|\xfe\xff)' -- </tmp/named |
         head -z -n "$most_decoded" >/tmp/utf16
-    encodings=$(encodings_of "$pattern")
+    encodings=$([ ! -s /tmp/other ] || encodings_of "$pattern")
     {
         sort -z /tmp/text | comm -z -23 - /tmp/other | xargs -0 -r grep -anHsZ $kind -e "$crlf$pattern" --
         while IFS= read -rd '' name; do
-            iconv -c -f UTF-16 -t UTF-8 -- "$name" | grep -anHsZ --label="$name" $kind -e "$crlf$pattern"
+            iconv -c -f UTF-16 -t UTF-8 -- "$name" | tr -d '\0' | grep -anHsZ --label="$name" $kind -e "$crlf$pattern"
         done </tmp/utf16
-        while IFS= read -rd '' name; do
+        while IFS= read -rd '' name; do # their lines that are UTF-8, and the others in each encoding
+            grep -nax '.*' -- "$name" >/tmp/utf8
+            grep -naxv '.*' -- "$name" >/tmp/odd
             for encoding in $encodings; do
-                decoded "$name" | grep -anHsZ --label="$name" $kind -e "$crlf$pattern" && break
+                iconv -c -f $encoding -t UTF-8 /tmp/odd | LC_ALL=C sort -mnt: -k1,1 /tmp/utf8 - |
+                    LC_ALL=C sed 's/^[^:]*://; 1s/^\xef\xbb\xbf//' |
+                    grep -anHsZ --label="$name" $kind -e "$crlf$pattern" && break
             done
         done </tmp/other
     } 2>/dev/null |
