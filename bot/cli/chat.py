@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -36,6 +37,7 @@ from bot.terminal import FILES_FOLDER, InputLines
 from bot.terminal import Terminal as Screen
 from bot.texts import TEXTS
 
+COMMAND = re.compile(r"/(\w+|(changes|undo|model) \S+)")  # and no path or sentence
 HELP = "/new a fresh conversation · /retry the last answer once more · /changes what turns changed · /undo takes it back · /memory the notes · /trust what strangers wrote · /model what answers · jobs: voltaire jobs list · /help this · Ctrl-C stops an answer · /exit or Ctrl-D ends"
 GREETING = "Voltaire, in the terminal. Write something, or /help; /exit ends. Its files are in a folder of their own, not in this one."
 TOY_SERVES = "The model is Pocket, a toy of 5 MB. A real one: voltaire model fit"
@@ -125,7 +127,7 @@ class Conversation:
             self.prompted = False
             if line in ("/exit", "/quit"):
                 return
-            if line.startswith("/"):
+            if COMMAND.fullmatch(line):
                 await self.obey(client, terminal, line)
             elif line:
                 self.asked = line, new_update()

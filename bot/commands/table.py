@@ -1,6 +1,7 @@
 """Every command and every button, and the function that handles it; what commands say is in bot.texts."""
 
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -104,6 +105,10 @@ HIDDEN: Sequence[Command] = (
     Command("urgent", status.urgent, menu="nowhere", slow=True),
 )
 NAMES = frozenset(command.name for command in (*COMMANDS, *HIDDEN))
+OF_NO_SENTENCE = frozenset(
+    "help status gpu model context memory jobs repos skills settings export resume changes".split()
+)
+SENTENCE = re.compile(r"(?is)(?!\d|pin\b|unpin\b|lend\b)(.*[?？]|\S+(\s+\S+){3}.*)\s*")
 
 PressHandler = Callable[[HandlerContext, ButtonPress], Awaitable[PressResult]]
 OWNERS_ONLY: Mapping[str, PressHandler] = {
@@ -132,6 +137,11 @@ BUTTONS: Mapping[str, PressHandler] = {
     people.WISH: people.press_wish,
     RESEND: press_resend,
 }
+
+
+def is_known(name: str, argument: str) -> bool:
+    """Whether /name is a command, and not the first word of a sentence behind a command that reads none."""
+    return name in NAMES and not (name in OF_NO_SENTENCE and SENTENCE.fullmatch(argument))
 
 
 def command_named(name: str) -> Command:

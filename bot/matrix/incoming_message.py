@@ -17,7 +17,7 @@ from bot.matrix.rooms import SOURCE, RoomKey
 FILE_SETTLE = 0.8  # seconds; a file without a caption: the question often follows
 MOST_HTML = 60_000  # characters; an event has 65,536 bytes
 FALLBACK = re.compile(r"\A(?:> ?[^\n]*\n)+\n?")  # what older apps put above a reply
-COMMAND = re.compile(r"[/!]([a-z_]+)(?:\s+(.*))?\Z", re.DOTALL)
+COMMAND = re.compile(r"(?i)[/!]([a-z_]+)(?:\s+(.*))?\Z", re.DOTALL)
 KINDS: dict[str, Literal["photo", "document", "audio", "video"]] = {
     "m.image": "photo",
     "m.file": "document",
@@ -53,7 +53,7 @@ class RoomMessage:
     def command(self) -> tuple[str, str] | None:
         """The name and the argument of `!name argument` or `/name argument`."""
         found = COMMAND.fullmatch(self.body.strip()) if self.kind == "m.text" else None
-        return (found[1], (found[2] or "").strip()) if found else None
+        return (found[1].lower(), (found[2] or "").strip()) if found else None
 
     def mentions(self, me: str, name: str) -> bool:
         """Whether the message addresses `me`, by a mention or, from apps without mentions, by name."""

@@ -24,9 +24,9 @@ from bot.commands import people
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext
 from bot.commands.jobs import react_tonight
 from bot.commands.table import (
-    NAMES,
     command_named,
     handle_press,
+    is_known,
     run_command,
     show_press_result,
 )
@@ -158,7 +158,7 @@ class Timeline:
         addressed = await self._is_addressed(room, message, sender)
         if (command := message.command) and not message.replaces:
             name, argument = command
-            known = name in NAMES
+            known = is_known(name, argument)
             alone = not argument and message.body.lstrip().startswith("/")
             if known or (sender.group is None and alone):
                 call = CommandCall(message.chat, sender, level, argument)

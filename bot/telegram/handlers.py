@@ -46,10 +46,10 @@ from bot.commands.context import ButtonPress, CommandCall, HandlerContext
 from bot.commands.table import (
     COMMANDS,
     HIDDEN,
-    NAMES,
     Command,
     command_named,
     handle_press,
+    is_known,
     run_command,
     show_press_result,
 )
@@ -157,7 +157,7 @@ def is_command(message: Message, me: User) -> bool:
     if found is None:
         return False
     name, bot, argument = found.groups()
-    if name.lower() in NAMES or bot or not argument:
+    if bot or not argument or is_known(name.lower(), argument):
         return True
     return message.chat.id < 0 and not addressed(message, me)  # another bot's
 

@@ -179,6 +179,23 @@ async def test_chat_greets_names_its_model_and_ends(tmp_path: Path) -> None:
     assert not server.requests, "what follows is not asked"
 
 
+SENTENCES = ["/home is 98 % full, what can I delete?", "/etc/hosts", "/etc/fstab: read it", "/tmp, /var: which is larger",
+             "/help me", "/new ideas for dinner", "/memory is full", "/model is slow, why", "/status.txt is empty",
+             "/retry of a download by curl", "//server/share is gone", "/undo button in vim", "/r/python is down"]  # fmt: skip
+
+
+async def test_a_line_that_begins_with_a_path_is_asked(tmp_path: Path) -> None:
+    async with ModelServer(*[says("Forty-two.")] * len(SENTENCES)) as server:
+        config = f'[backend]\nkind = "external"\nurl = "{server.url}"\n'
+        said = "\n".join([*SENTENCES[:-1], "/hepl", SENTENCES[-1], ""]).encode()
+        code, out, err = await voltaire(tmp_path, "chat", config=config, stdin=said)
+        assert (code, "There is no /hepl" in out) == (0, True), out + err
+        heard = [
+            request["messages"][-1]["content"].rpartition("\n")[2] for request in server.requests
+        ]
+    assert heard == SENTENCES
+
+
 async def test_a_model_that_is_not_ready_yet_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     class Loading(BackendClient):
         async def ready(self, deadline: float | None = None) -> AsyncGenerator[ServerState]:

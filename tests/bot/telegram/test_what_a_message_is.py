@@ -10,12 +10,16 @@ from telegram import User
 from agent.pictures import VisionLimits
 from agent.sandbox.sandbox import Sandboxes
 from agent.voice.speech_to_text import SpeechRecognizer, SpeechToText
+from bot.commands.table import is_known
 from bot.intake import CUT, LONGEST
+from bot.matrix.incoming_message import parsed
+from bot.telegram.handlers import is_command
 from bot.telegram.incoming_message import message_text, quotation, strangers_text
 from fakes import recordings
 from fakes.bot_running import TelegramScenario
 from fakes.localgram import is_final
 
+from ..matrix.test_what_a_message_is import event
 from .test_media import PNG, images, told
 
 ME = User(7, "Voltaire", is_bot=True, username="voltaire_bot")
@@ -238,6 +242,30 @@ def test_what_a_reply_names_is_told(named: dict[str, Any], line: str) -> None:
     quote = quotation(asked, ME)
     assert quote and quote.line == line
     assert bool(strangers_text(asked, ME)) == (replied is None)
+
+
+SENTENCES = [
+    "/status quo of the budget?", "/model railways: where do I start", "/context of that quote?", "/gpu prices in 2026?",
+    "/memory is full, what now", "/help me write a letter", "/skills for a junior developer?", "/jobs in Berlin?",
+    "/settings of my router: where are they", "/export to PDF?", "/changes in the tax law?", "/resume for a nurse?",
+    "/repos with good examples of asyncio", "/model 方法是什么？", "/Help, my disk is full, what can I delete?",
+    "/status\nof the fridge?",
+]  # fmt: skip
+ORDERS = [
+    "/status", "/status please", "/help model", "/memory 3 the key is under the mat", "/memory pin 3", "/gpu lend 2h",
+    "/jobs 3 pause until Monday at nine", "/changes 3", "/stop it now, will you?", "/new what is the time?",
+    "/undo that, will you?", "/schedule every day at 9 ask how I am", "/help@voltaire_bot who are you?", "/stauts",
+    "/memory unpin 3 at once or later", "/summary site",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SENTENCES + ORDERS)
+def test_a_sentence_that_begins_like_a_command_is_none(text: str) -> None:
+    ours = is_command(message(text=text, chat={"id": 1, "type": "private"}), ME)
+    command = parsed("!r:x", event(body=text)).command
+    assert ours == (text in ORDERS)
+    if command and "stauts" not in text:
+        assert is_known(*command) == ours
 
 
 COMMANDS = ["/HELP", "/help@voltaire_bot", "/home"]
