@@ -2,7 +2,7 @@
 
     message.py index FILE           prints a JSON line for each message of FILE, where each follows a line with its length
     message.py read FILE            prints a JSON line for the message that FILE is
-    message.py part FILE NUMBER AT  prints PIECE bytes of an attachment, from AT on
+    message.py part FILE NUMBER AT END  prints the bytes of an attachment from AT to END
 
 What a message says of its encodings and its structure may be wrong: then it is read for what it looks like.
 """
@@ -36,7 +36,6 @@ MOST_HTML = 4 << 20
 MOST_IDS = 50
 PLAIN_ENOUGH = 200  # characters of a plain version that is no mere hint at the other one
 DEEPEST = 20
-PIECE = 12 << 20
 TNEF = b"\x78\x9f\x3e\x22"
 LONG = 80  # bytes of text that is base64 by no chance
 BROKEN = (ValueError, TypeError)  # what the standard library makes of some parameters
@@ -77,7 +76,7 @@ class Content:
         return "\n\n".join(text for each in self.texts if (text := clean(each).strip()))
 
 
-def main(act: str, path: str, number: str = "1", at: str = "0") -> None:
+def main(act: str, path: str, *place: str) -> None:
     raw = Path(path).read_bytes()
     if act == "index":
         for each in messages(raw):
@@ -85,8 +84,8 @@ def main(act: str, path: str, number: str = "1", at: str = "0") -> None:
     elif act == "read":
         show(read(raw))
     else:
-        content = content_of(parsed(raw)).parts[int(number) - 1][2]
-        sys.stdout.buffer.write(content[int(at) : int(at) + PIECE])
+        number, at, end = map(int, place)
+        sys.stdout.buffer.write(content_of(parsed(raw)).parts[number - 1][2][at:end])
 
 
 def messages(raw: bytes) -> Iterator[bytes]:

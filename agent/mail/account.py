@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # imported with the first connection
 
 HEAD = "BODY.PEEK[]<0.24576>"  # what is indexed of a message
 BATCH, AT_ONCE = 200, 400  # messages
-MOST_BYTES = 48 << 20  # of a message that is read
+MOST_BYTES, PIECE = 48 << 20, 12 << 20  # of a message that is read; of what a program prints
 NO_PACKAGE = "The package for mail is not installed; the owner can install it (docs/mail.md)."
 SENT_BEFORE = "This very letter {when}, so it is not sent again: --again sends it once more, if the person wants that."
 T = TypeVar("T")
@@ -79,21 +79,23 @@ class MailAccount:
         self, folder: str, limit: int, *, unread: bool = False, query: str = "", **wanted: Any
     ) -> list[KnownMessage]:
         """The newest messages of a folder, or of all (""), as MessageIndex.find wants them. While the index lacks some,
-        the server looks for the words in them."""
+        the server looks through them."""
         folders = [folder] if folder else self.config.folders
+        by: dict[str, Any] = {"text": query.split(), "from_": wanted.get("sender", "").split()}
+        if unread:
+            folders, by = folders[:1], {"seen": False}
         for each in folders:
             missing = await self._on_server(partial(self._missing, each))
             await self._take(each, missing[:AT_ONCE])
             older = missing[AT_ONCE:]
-            if older and (words := query.split()):
-                hits = {*await self._on_server(methodcaller("uids", each, words=words))}
+            if older and any(value != [] for value in by.values()):
+                hits = {*await self._on_server(methodcaller("uids", each, **by))}
                 await self._take(each, [uid for uid in older if uid in hits][:BATCH])
             if older and (self._filling is None or self._filling.done()):
                 work = self._take(each, older)
                 self._filling = self.tasks.start(work, f"the index of {self.config.name}")
         if unread:
-            folders = folders[:1]
-            found = await self._on_server(methodcaller("uids", folders[0], unread=True))
+            found = await self._on_server(methodcaller("uids", folders[0], **by))
             wanted["uids"] = frozenset(found)
         return await asyncio.to_thread(self.index.find, folders, limit, query=query, **wanted)
 
@@ -166,10 +168,12 @@ class MailAccount:
 
     async def attachment(self, raw: bytes, number: int) -> bytes:
         """The content of an attachment, counted from 1."""
-        content = bytearray()
-        while piece := await self._parsed(raw, "part", str(number), str(len(content))):
-            content += piece
-        return bytes(content)
+        content = b""
+        for end in range(PIECE, MOST_BYTES + 1, PIECE):
+            content += await self._parsed(raw, "part", str(number), str(end - PIECE), str(end))
+            if len(content) < end:
+                break
+        return content
 
     async def _parsed(self, raw: bytes, act: str, *words: str) -> bytes:
         box = await self.sandboxes.of(f"mail:{self.config.name}")

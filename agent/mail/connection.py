@@ -99,10 +99,11 @@ class ImapConnection:
         )
         return int(validity or 0), int(following or 0), int(count)
 
-    def uids(self, folder: str, *, words: Sequence[str] = (), unread: bool = False) -> list[int]:
+    def uids(self, folder: str, **by: Any) -> list[int]:
+        """The messages that imap_tools.AND names by words without line ends; all without any."""
         self.state(folder)
-        criteria = AND(text=[*words]) if words else "UNSEEN" if unread else "ALL"
-        return [*map(int, self.box.uids(criteria, "UTF-8" if words else None))]
+        criteria = str(AND(all=True, **by))
+        return [*map(int, self.box.uids(criteria, None if criteria.isascii() else "UTF-8"))]
 
     def fetch(self, folder: str, uids: Sequence[int], what: str) -> list[Fetched]:
         """(UID, arrival, size), and what was wanted, of each message that is there."""

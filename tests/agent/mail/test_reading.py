@@ -9,7 +9,8 @@ import pytest
 
 from agent.documents.library import Library
 from agent.documents.messages import read
-from agent.documents.reading import DocumentReader
+from agent.documents.reading import DocumentReader, parsed_mail
+from agent.sandbox.sandbox import Sandbox
 from agent.shell.registry import listing
 from agent.tools.bash import bash
 from agent.tools.context import ToolContext
@@ -110,6 +111,7 @@ async def test_the_server_finds_what_the_index_still_lacks(
 ) -> None:
     monkeypatch.setattr("agent.mail.account.AT_ONCE", 2)
     monkeypatch.setattr("agent.mail.account.BATCH", 2)
+    mails.dovecot.deliver([plain("from Eva", "tea", "e", sender="Eva <eva@example.net>")])
     mails.dovecot.deliver(plain(f"letter {n}", f"word{n} Grüße{n}", f"{n}") for n in range(9))
     box = await mails.open()
     account = box.mail["work"]
@@ -117,6 +119,14 @@ async def test_the_server_finds_what_the_index_still_lacks(
     assert list(await numbers(box, "list")) == ["letter 8", "letter 7"]
     assert list(await numbers(box, "search word0")) == ["letter 0"]
     assert list(await numbers(box, "search Grüße1")) == ["letter 1"]
+    mails.dovecot.deliver(plain(f"newer {n}", "tea", f"n{n}") for n in range(4))
+    assert list(await numbers(box, "search --from eva")) == ["from Eva"]
+    told = await mail(
+        box, "search --from $'bob\r\nX LOGOUT\r\n'; mail search $'tea\r\nX LOGOUT\r\n'"
+    )
+    assert "fails" not in told
+    mails.dovecot.deliver(plain(f"last {n}", "tea", f"l{n}") for n in range(4))
+    assert len(await numbers(box, "list --unread")) == 18
 
 
 async def test_the_rest_is_indexed_beside(mails: Mails, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,6 +208,25 @@ async def test_a_large_attachment_is_whole(mails: Mails) -> None:
     box = await mails.open()
     await mail(box, "list")
     assert await mail(box, "save 1 1 > /dev/null; stat -c %s mail/1/1-a.pdf") == str(len(content))
+
+
+async def test_a_message_is_taken_apart_once_to_be_seen_and_once_for_a_file(
+    mails: Mails, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mails.dovecot.deliver(
+        [head("x", "1") + multipart("mixed", attachment("a.txt", "text/plain", b"tea"))]
+    )
+    box = await mails.open()
+    await mail(box, "list")
+    acts = list[str]()
+
+    async def counted(box: Sandbox, raw: bytes, act: str, *words: str) -> bytes:
+        acts.append(act)
+        return await parsed_mail(box, raw, act, *words)
+
+    monkeypatch.setattr("agent.mail.account.parsed_mail", counted)
+    assert await mail(box, "save 1; cat mail/1/1-a.txt") == "/workspace/mail/1/1-a.txt\ntea"
+    assert acts == ["read", "part"]
 
 
 async def test_an_owner_lets_each_chat_read_an_account_once(mails: Mails) -> None:
