@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated
@@ -33,16 +33,19 @@ Folder = Annotated[str, "another folder than those that are searched"]
 AsJson = Annotated[bool, "as JSON"]
 
 
-def lines(*told: str) -> Callable[[ToolContext], Sequence[str]]:
-    """Lines of /commands.txt for chats with accounts."""
-    return lambda context: told if context.mail else []
-
-
-@command(
-    lines=lines(
-        "mail list | mail search WORDS...  The newest messages: number, time, sender, subject."
-    )
+FORMS = (
+    "mail list | mail search WORDS...  The newest messages: number, time, sender, subject.",
+    "mail read NUMBER | mail thread NUMBER  A message; those that answer each other.",
+    "mail save NUMBER [ATTACHMENT...]  Its attachments, by number, into /workspace/mail/NUMBER.",
+    "mail draft | mail send --to ADDRESS --subject WORDS [TEXT]  A letter, also from standard input; an owner sees it first.",
 )
+
+
+def lines(context: ToolContext) -> Sequence[str]:
+    return FORMS if context.mail else ()
+
+
+@command(lines=lines)
 async def list_(
     call: ShellCall,
     *,
@@ -93,9 +96,11 @@ async def search(
     if not words and not from_:
         raise UsageError("words are missing")
     try:
-        begin = datetime.fromisoformat(since).timestamp() if since else 0.0
+        day = datetime.fromisoformat(since or "1969-01-01")
     except ValueError:
         raise UsageError("--since takes a day such as 2026-11-28") from None
+    zone = local_time(0.0, call.within.sandbox.config.zone).tzinfo
+    begin = day.replace(tzinfo=day.tzinfo or zone).timestamp()
     chosen = await account_of(call, account)
     with call.questions.waiting():
         query = " ".join(words)
@@ -103,9 +108,7 @@ async def search(
     await show(call, chosen, found, json_=json_)
 
 
-@command(
-    lines=lines("mail read NUMBER | mail thread NUMBER  A message; those that answer each other.")
-)
+@command(lines=no_lines)
 async def read(
     call: ShellCall,
     number: int,
@@ -149,11 +152,7 @@ async def thread(
     await show(call, chosen, found, json_=json_)
 
 
-@command(
-    lines=lines(
-        "mail save NUMBER [ATTACHMENT...]  Its attachments, by number, into /workspace/mail/NUMBER."
-    )
-)
+@command(lines=no_lines)
 async def save(call: ShellCall, number: int, *attachments: int, account: Account = "") -> None:
     """Save attachments of a message, all unless some are named by number."""
     chosen = await account_of(call, account)
@@ -176,10 +175,9 @@ async def save(call: ShellCall, number: int, *attachments: int, account: Account
 To = Annotated[str, "addresses, with commas between them"]
 Reply = Annotated[int, "the number of the message that it answers"]
 Files = Annotated[list[str] | None, "a file to attach; may be repeated"]
-FORM = "--to ADDRESS --subject WORDS [TEXT]  A letter, also from standard input; an owner sees it first."
 
 
-@command(lines=lines(f"mail draft | mail send {FORM}"))
+@command(lines=no_lines)
 async def draft(
     call: ShellCall,
     *words: str,
@@ -250,7 +248,8 @@ async def written(
     if reply:
         known = await account.known(reply)
         answered = await asyncio.to_thread(account.index.ids, reply)
-        to = to or known.sender
+        name, _, address = known.sender.replace('"', "").rpartition("<")
+        to = to or f'"{name.strip()}" <{address.rstrip("> ")}>'
         subject = subject or f"Re: {known.subject.removeprefix('Re: ')}"
     if not to or not subject:
         raise UsageError("--to and --subject are missing" if not to else "--subject is missing")

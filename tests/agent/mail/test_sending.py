@@ -148,6 +148,28 @@ async def test_an_answer_goes_to_its_sender_into_the_thread(mails: Mails) -> Non
     assert list(await numbers(box, f"thread {number}")) == ["Tea", "Re: Tea"]
 
 
+@pytest.mark.parametrize(
+    ("sender", "shown"),
+    [
+        ("=?utf-8?q?M=C3=BCller=2C_Anna?= <anna@example.com>", '"Müller, Anna" <anna@example.com>'),
+        ('"Smith, Bob (Sales)" <bob@example.com>', '"Smith, Bob (Sales)" <bob@example.com>'),
+        ("carl@example.com", "carl@example.com"),
+        ("<dora@example.com>", "dora@example.com"),
+        ("eve@example.com <fred@example.com>", '"eve@example.com" <fred@example.com>'),
+    ],
+)
+async def test_a_sender_is_answered_whatever_its_name(
+    mails: Mails, sender: str, shown: str
+) -> None:
+    mails.dovecot.deliver([plain("Tea", "At three?", "a", sender=sender)])
+    box = await mails.open()
+    number = (await numbers(box))["Tea"]
+    assert await mail(box, f"send --reply {number} Yes.") == "It was sent."
+    (letter,) = letters(mails)
+    assert str(letter["To"]) == shown and shown in box.asked[-1][0]
+    assert [to for to, _ in mails.relay.came] == [[shown.rpartition("<")[2].rstrip(">")]]
+
+
 async def test_a_draft_is_kept_and_not_sent(mails: Mails) -> None:
     box = await mails.open()
     told = await mail(box, "draft --to bob@example.com --bcc d@example.com --subject Tea Maybe.")
