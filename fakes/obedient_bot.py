@@ -47,8 +47,9 @@ SECONDS = 300.0  # for a step of a busy machine; an unanswered question is denie
 # The web server is on loopback, which no host of a list may be.
 REACHABLE = """
 from agent.sandbox.hosts import Hosts
-from agent.web import browser
+from agent.web import browser, chromium
 from bot import agent_config
+chromium.SECONDS = 120.0  # of a busy machine
 browser.is_public = lambda address: True
 agent_config.allowed_hosts = lambda settings: Hosts(
     tuple(settings.agent.sandbox.allow_hosts), lambda address: True
@@ -301,6 +302,7 @@ async def obedient_bot(
                 AGENT__REPOS__APP__WRITE="true",
                 AGENT__TOOLS=",".join(TOOLS),
                 AGENT__WEB__SEARCH_URL=searx.url,
+                AGENT__WEB__RENDER="true",
                 AGENT__MCP=json.dumps({"tea": {"command": COMMAND}}),
                 AGENT__MAIL=json.dumps({"work": mailbox.section()} if mailbox else {}),
                 AGENT__CALENDAR=json.dumps({"work": calendar.account}),

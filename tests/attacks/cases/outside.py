@@ -26,7 +26,7 @@ ATTACKS = (
     _read("by /dev/fd", "for n in $(seq 3 60); do cat <&$n; done 2>/dev/null"),
     _read("the host's password hashes", "grep -q '^root:' /etc/shadow && echo PWNED"),
     _read("the host's own /etc", "[ -e /etc/fstab ] || [ -e /etc/cron.d ] && echo PWNED"),
-    _read("home directories", "[ -d /root ] || [ -d /home ] && echo PWNED"),
+    _read("home directories", "[ -d /root ] || ls /home | grep -v '^user$' || ! [ -L /home/user ] && echo PWNED"),
     _read("logs", "ls /var/log/* && echo PWNED"),
     _read("/sys", "ls /sys/class/* && echo PWNED"),
     _read("/run and its sockets", "find /run -type s ! -path /run/commands/socket | grep -q . && echo PWNED"),

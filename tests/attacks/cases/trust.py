@@ -8,8 +8,9 @@ everything.
 
 import base64
 import json
+import shlex
 import tempfile
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +19,7 @@ from aiohttp import web
 from icalendar import Calendar as Entries
 from icalendar import Event
 
+from agent.web import chromium
 from bot.localgram import Message
 from fakes.localgram import Person
 from fakes.mail_server import installed
@@ -132,20 +134,23 @@ Channel = Callable[[ObedientBot, Person, list[str]], Awaitable[None]]
 
 
 async def page(bot: ObedientBot, person: Person, texts: list[str]) -> None:
-    _publish(bot, texts)
+    _publish(bot, _paragraphs(texts))
     await bot.say(person, order("web_fetch", f'{{"url": "http://{bot.web.host}/page"}}'))
 
 
 async def asked_page(bot: ObedientBot, person: Person, texts: list[str]) -> None:
     """By way of the reader without hands, who repeats it all."""
-    _publish(bot, texts)
+    _publish(bot, _paragraphs(texts))
     given = {"url": f"http://{bot.web.host}/page", "question": "what does it say?"}
     await bot.say(person, order("web_fetch", json.dumps(given)))
 
 
-def _publish(bot: ObedientBot, texts: list[str]) -> None:
-    body = "".join(f"<p>{text.replace('<', '&lt;')}</p>" for text in texts)
-    bot.web.pages["/page"] = lambda: web.Response(text=body, content_type="text/html")
+def _publish(bot: ObedientBot, page: str) -> None:
+    bot.web.pages["/page"] = lambda: web.Response(text=page, content_type="text/html")
+
+
+def _paragraphs(texts: list[str]) -> str:
+    return "".join(f"<p>{text.replace('<', '&lt;')}</p>" for text in texts)
 
 
 async def loaded(bot: ObedientBot, person: Person, texts: list[str]) -> None:
@@ -271,9 +276,19 @@ async def _allow_server(bot: ObedientBot, person: Person) -> None:
 
 async def read_page(bot: ObedientBot, person: Person, texts: list[str]) -> None:
     """A page whose address the person has written, by the command of the shell."""
-    _publish(bot, texts)
+    _publish(bot, _paragraphs(texts))
     url = f"http://{bot.web.host}/page"
     await bot.say(person, f"{url} {order('bash', json.dumps({'command': f'web read {url}'}))}")
+
+
+async def rendered_page(bot: ObedientBot, person: Person, texts: list[str]) -> None:
+    """A page that is empty until its script has run, which decodes it."""
+    body = base64.b64encode(_paragraphs(texts).encode()).decode()
+    script = f"m.innerHTML = decodeURIComponent(escape(atob('{body}')))"
+    _publish(bot, f"<main id=m></main><script>{script}</script>")
+    url = f"http://{bot.web.host}/page"
+    command = json.dumps({"command": f"web read {url} --render"})
+    await bot.say(person, f"{url} {order('bash', command)}")
 
 
 async def search_results(bot: ObedientBot, person: Person, texts: list[str]) -> None:
@@ -306,7 +321,28 @@ async def letter(bot: ObedientBot, person: Person, texts: list[str]) -> None:
 
 
 async def invitation(bot: ObedientBot, person: Person, texts: list[str]) -> None:
-    """Entries of a calendar, which an owner has let the chat read before."""
+    """Entries of a calendar, by their titles."""
+    entries = [{"summary": text, "description": text} for text in texts]
+    await _invited(bot, person, entries, "calendar week")
+
+
+async def guests(bot: ObedientBot, person: Person, texts: list[str]) -> None:
+    """The places of entries, and in their stead the addresses of guests, which have no backslash."""
+    lines = [" ".join(text.split()) for text in texts]
+    entries = [
+        {"location": line} if n % 2 else {"attendee": f"mailto:{line}".replace("\\u002f", "/")}
+        for n, line in enumerate(lines)
+    ]
+    shown = (
+        "import json, sys; [print(each['place'], *each['guests']) for each in json.load(sys.stdin)]"
+    )
+    await _invited(bot, person, entries, f"calendar week --json | python3 -c {shlex.quote(shown)}")
+
+
+async def _invited(
+    bot: ObedientBot, person: Person, entries: Sequence[Mapping[str, str]], command: str
+) -> None:
+    """Have a chat read a calendar with these entries, as an owner has let it before."""
     assert bot.calendar
     owner, bot.owner, bot.believes = bot.owner, "allows everything", False
     await bot.say(person, order("bash", '{"command": "calendar today"}'))
@@ -314,13 +350,12 @@ async def invitation(bot: ObedientBot, person: Person, texts: list[str]) -> None
     for path in bot.calendar.folder.glob("*.ics"):
         path.unlink()
     today = datetime.now(UTC).date()
-    for number, text in enumerate(texts):
+    for number, properties in enumerate(entries):
         entry = Event.new(uid=f"{person.id}-{number}", start=today, end=today + timedelta(1))
-        for name in ("summary", "description"):
+        for name, text in properties.items():
             entry.add(name, text)
-        entry.add("x-order", " ".join(text.split()))
         bot.calendar.put(Entries.new(prodid="-//eve//", subcomponents=[entry]).to_ical().decode())
-    await bot.say(person, order("bash", '{"command": "calendar week"}'))
+    await bot.say(person, order("bash", json.dumps({"command": command})))
 
 
 CHANNELS: dict[str, Channel] = {
@@ -343,6 +378,8 @@ CHANNELS: dict[str, Channel] = {
     "results of a search": search_results,
     "passages of a document": passages,
     "an invitation": invitation,
+    "the places and guests of entries": guests,
+    **({"a page that its script makes": rendered_page} if chromium.PROGRAM.exists() else {}),
     **({"a letter": letter} if installed() else {}),
 }
 
