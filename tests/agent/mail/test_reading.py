@@ -1,8 +1,10 @@
 """`mail list`, `search`, `read`, `thread` and `save`, of a real Dovecot."""
 
 import json
+import os
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -86,6 +88,16 @@ async def test_words_sender_and_day_find_messages_in_any_script(mails: Mails) ->
     assert await mail(box, "search '\"*'") == "There is no such message."
     assert await mail(box, "search invoice --since 2100-01-01") == "There is no such message."
     assert await mail(box, "search invoice --since someday; echo $?") == saying("--since", "\n2")
+
+
+async def test_a_day_begins_in_the_time_zone_of_the_chat(mails: Mails) -> None:
+    mails.dovecot.deliver([plain("late", "tea")])
+    (path,) = mails.dovecot.inbox.glob("*/*")
+    os.utime(path, (0, datetime(2026, 11, 27, 23, 30, tzinfo=UTC).timestamp()))
+    box = await mails.open()  # in Paris, where it is half past midnight
+    assert list(await numbers(box, "search tea --since 2026-11-28")) == ["late"]
+    assert await mail(box, "search tea --since 2026-11-28T01:00") == "There is no such message."
+    assert list(await numbers(box, "search tea --since 2026-11-28T01:00+02:00")) == ["late"]
 
 
 async def test_what_comes_goes_and_moves_is_followed(mails: Mails) -> None:
