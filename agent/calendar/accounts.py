@@ -44,15 +44,9 @@ class Calendars:
             file = f"The password_file of the calendar {name}"
             password = read_secret_file(path, file).strip()
             await observer.secret(f"agent.calendar.{name}.password_file", host)
-        request = {
-            **account,
-            "name": name,
-            "password": password,
-            "zone": self.zone,
-            "do": do,
-            **what,
-        }
-        command, asked = (sys.executable, "-I", "-c", RUN, CODE), json.dumps(request).encode()
+        own = {"name": name, "password": password, "zone": self.zone, "do": do}
+        asked = json.dumps({**account, **own, **what}).encode()
+        command = (sys.executable, "-I", "-c", RUN, CODE)
         try:
             code, output = await output_of(*command, seconds=SECONDS, stdin=asked)
         except TimeoutError:
