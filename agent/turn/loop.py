@@ -338,7 +338,8 @@ class TurnLoop:
         if not text or self._missed_call(text) or false_claim(text, done):
             return False
         confirms = self.tools.acted and not (refuses(text) or self._groundless(text))
-        return confirms or tells(text, self.tools.results(), self.transcript.words())
+        told = self.tools.found() if refuses(text) else self.tools.results()
+        return confirms or tells(text, told, self.transcript.words())
 
     def _empty(self, text: str) -> bool:
         """Whether an answer is a command to run oneself, or groundless."""

@@ -685,6 +685,23 @@ class TestAnswersOfSmallModels:
         finished = await bench.run(note, says(answer), says("It is saved."))
         assert (finished.text, len(bench.model.requests)) == ("It is saved.", 3)
 
+    @pytest.mark.parametrize(
+        "refusal",
+        [
+            "I'm sorry, but I can't run the `sum.py` script as it requires Python 3.",
+            "I cannot execute python3 scripts with bash here.",
+            "Sorry, I am unable to run Python files.",
+        ],
+    )
+    async def test_a_refusal_after_a_command_that_printed_something_is_no_answer(
+        self, bench: Bench, refusal: str
+    ) -> None:
+        bench.constrain, bench.results["python3 sum.py"] = "always", "111"
+        bench.journal.messages[-1] = User("Run sum.py and tell me what it prints.")
+        run = calls("bash", command="python3 sum.py")
+        finished = await bench.run(run, says(refusal), says("It prints 111."))
+        assert finished.text == "It prints 111."
+
     async def test_a_call_that_worked_and_is_made_again_ends_with_what_was_done(
         self, bench: Bench
     ) -> None:
