@@ -10,6 +10,7 @@ import pytest
 
 from agent.calendar import accounts
 from agent.calendar.accounts import Calendars
+from fakes.noon import NOON
 from fakes.radicale import Calendar, Radicale
 from fakes.sandbox_box import Box, opened
 
@@ -74,3 +75,9 @@ async def box(tmp_path: Path, home: Calendar, forked: None) -> AsyncIterator[Box
     async with opened(tmp_path / "state") as sandboxes:
         calendars = Calendars({"work": home.account}, ZONE)
         yield Box(await sandboxes.of("cli"), calendars=calendars, granted={"calendar-read:work"})
+
+
+@pytest.fixture
+def box_at_noon(box: Box, home: Calendar) -> Box:
+    box.calendars = Calendars({"work": home.account}, NOON)
+    return box

@@ -14,21 +14,20 @@ from agent.calendar import accounts
 from agent.calendar.accounts import Calendars
 from agent.tools.bash import bash
 from agent.trust import Taint
+from fakes.noon import NOON, TODAY
 from fakes.radicale import Calendar, Radicale, event
 from fakes.sandbox_box import Box
 from fakes.web_server import site
 from fakes.words import saying
 
 ROOT = Path(__file__).parents[3]
-ZONE = ZoneInfo("Europe/Paris")
-TODAY = datetime.now(ZONE).date()
 WEEKLY = ("DTSTART;TZID=Europe/Berlin:20261001T090000", "DURATION:PT30M", "RRULE:FREQ=WEEKLY;COUNT=3", "SUMMARY:Stand-up")  # fmt: skip
 IN_OCTOBER = "--from 2026-10-01 --to 2026-10-31"
 
 
 def on(day: date, clock: str = "") -> str:
     """The value of a property."""
-    return f";TZID=Europe/Paris:{day:%Y%m%d}T{clock}00" if clock else f";VALUE=DATE:{day:%Y%m%d}"
+    return f";TZID={NOON}:{day:%Y%m%d}T{clock}00" if clock else f";VALUE=DATE:{day:%Y%m%d}"
 
 
 async def run(box: Box, words: str) -> str:
@@ -44,7 +43,8 @@ async def ids(box: Box, words: str = f"find {IN_OCTOBER}") -> dict[str, str]:
 # -- reading ------------------------------------------------------------------
 
 
-async def test_today_the_week_and_json(box: Box, home: Calendar) -> None:
+async def test_today_the_week_and_json(box_at_noon: Box, home: Calendar) -> None:
+    box = box_at_noon
     tomorrow = TODAY + timedelta(days=1)
     home.put(event(f"DTSTART{on(TODAY, '0900')}", f"DTEND{on(TODAY, '0930')}", "SUMMARY:Stand-up", "LOCATION:Room 4"))  # fmt: skip
     home.put(event(f"DTSTART{on(TODAY)}", "SUMMARY:Birthday", "TRANSP:TRANSPARENT"))
@@ -62,7 +62,7 @@ async def test_today_the_week_and_json(box: Box, home: Calendar) -> None:
     assert (first["title"], first["all_day"], first["busy"]) == ("Birthday", True, False)
     assert first["start"] == first["end"] == str(TODAY)
     assert (second["place"], second["busy"], second["repeats"]) == ("Room 4", True, False)
-    assert datetime.fromisoformat(second["start"]).astimezone(ZONE).hour == 9
+    assert datetime.fromisoformat(second["start"]).astimezone(ZoneInfo(NOON)).hour == 9
 
 
 async def test_nothing_is_said(box: Box, home: Calendar) -> None:
@@ -80,7 +80,8 @@ async def test_find_by_words_and_days(box: Box, home: Calendar) -> None:
     assert (await run(box, "find --from 2026-10-08 --to 2026-10-08")).count("Stand-up") == 1
 
 
-async def test_free_spans(box: Box, home: Calendar) -> None:
+async def test_free_spans(box_at_noon: Box, home: Calendar) -> None:
+    box = box_at_noon
     day = TODAY + timedelta(days=1)
     for start, end in (("1000", "1100"), ("1030", "1200"), ("1700", "2000")):
         home.put(event(f"DTSTART{on(day, start)}", f"DTEND{on(day, end)}", "SUMMARY:Meeting"))
@@ -107,7 +108,10 @@ async def test_an_hour_that_comes_twice_is_free_twice(box: Box, home: Calendar) 
 # -- what goes wrong ----------------------------------------------------------
 
 
-async def test_broken_and_hostile_entries_do_not_hide_the_others(box: Box, home: Calendar) -> None:
+async def test_broken_and_hostile_entries_do_not_hide_the_others(
+    box_at_noon: Box, home: Calendar
+) -> None:
+    box = box_at_noon
     home.put(event(f"DTSTART{on(TODAY, '0900')}", "SUMMARY:Good"))
     home.put(event(f"DTSTART{on(TODAY, '0000')}", "RRULE:FREQ=SECONDLY", "SUMMARY:Hostile"))
     home.put(event(f"DTSTART{on(TODAY, '1000')}", "RDATE:never", "SUMMARY:Broken"))
@@ -125,7 +129,7 @@ async def test_a_server_that_is_away_and_one_that_wants_another_password(
     wrong.write_text("hunter2hunter2")
     away = {"url": "http://127.0.0.1:1/", "user": "u"}
     named = {"work": home.account, "away": away, "wrong": {**home.account, "password_file": str(wrong)}}  # fmt: skip
-    box.calendars = Calendars(named, "Europe/Paris")
+    box.calendars = Calendars(named, NOON)
     told = await run(box, "today")
     assert "Birthday" in told
     assert "The server of the calendar away cannot be reached" in told
@@ -148,8 +152,9 @@ async def test_what_is_no_caldav_server(box: Box) -> None:
 
 
 async def test_one_calendar_of_an_account_may_be_named(
-    box: Box, home: Calendar, radicale: Radicale
+    box_at_noon: Box, home: Calendar, radicale: Radicale
 ) -> None:
+    box = box_at_noon
     other = home.folder.parent / "other"
     other.mkdir()
     (other / ".Radicale.props").write_text('{"tag": "VCALENDAR", "D:displayname": "Other"}')
@@ -157,7 +162,7 @@ async def test_one_calendar_of_an_account_may_be_named(
     home.put(event(f"DTSTART{on(TODAY)}", "SUMMARY:Here"))
     told = await run(box, "today")
     assert "Here" in told and "There" in told
-    box.calendars = Calendars({"work": {**home.account, "url": home.place}}, "Europe/Paris")
+    box.calendars = Calendars({"work": {**home.account, "url": home.place}}, NOON)
     told = await run(box, "today")
     assert "Here" in told and "There" not in told
 
@@ -207,13 +212,17 @@ async def test_add_in_words_and_days(box: Box, home: Calendar) -> None:
     assert [one["text"] for one in found][:1] == ["Thu 2026-10-01 15:00 to 16:30  Tea; with Ann (Café), repeats"]  # fmt: skip
     assert len(found) == 5 and found[0]["about"] == "Bring x"
     assert await run(box, "add Trip --at 2026-10-02 --to 2026-10-04 --in work/Home") == "Done."
-    assert await run(box, 'add Soon --at "tomorrow at 3pm" --minutes 15') == "Done."
     assert "Fri 2026-10-02 to Sun 2026-10-04, all day  Trip" in await ids(box)
-    tomorrow = TODAY + timedelta(days=1)
-    assert f"{tomorrow:%a %Y-%m-%d} 15:00 to 15:15  Soon" in await run(box, "find soon")
     assert "no such calendar" in await run(box, "add Trip --at 2026-10-02 --in work/Elsewhere")
     assert "There is no account play" in await run(box, "add Trip --at 2026-10-02 --in play")
-    assert len(home.objects) == 3
+    assert len(home.objects) == 2
+
+
+async def test_add_tomorrow(box_at_noon: Box, home: Calendar) -> None:
+    assert await run(box_at_noon, 'add Soon --at "tomorrow at 3pm" --minutes 15') == "Done."
+    tomorrow = TODAY + timedelta(days=1)
+    (found,) = await ids(box_at_noon, "find soon")
+    assert found == f"{tomorrow:%a %Y-%m-%d} 15:00 to 15:15  Soon"
 
 
 async def test_one_of_a_series_moves_and_goes_by_its_id(box: Box, home: Calendar) -> None:

@@ -3,7 +3,7 @@ an owner. The orders are dressed as those of the attack suite."""
 
 import json
 from collections.abc import AsyncIterator
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,18 +11,18 @@ from icalendar import Calendar as Object
 from icalendar import Event
 
 from agent.calendar.accounts import Calendars
+from fakes.noon import NOON, TODAY
 from fakes.obedient_chat import CHAT, ObedientChat, obedient_chat, order
 from fakes.radicale import Calendar
 from tests.attacks.cases.trust import PATTERNS, Pattern
 
-TODAY = datetime.now().date()
 READING = "calendar-read:work"
 
 
 @pytest.fixture
 async def chat(tmp_path: Path, home: Calendar, forked: None) -> AsyncIterator[ObedientChat]:
     async with obedient_chat(tmp_path) as opened:
-        opened.calendars = Calendars({"work": home.account}, "UTC")
+        opened.calendars = Calendars({"work": home.account}, NOON)
         await opened.store.approvals.grant(CHAT, READING, "Olga")
         yield opened
 

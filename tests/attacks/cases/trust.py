@@ -351,7 +351,7 @@ async def _invited(
         path.unlink()
     today = datetime.now(UTC).date()
     for number, properties in enumerate(entries):
-        entry = Event.new(uid=f"{person.id}-{number}", start=today, end=today + timedelta(1))
+        entry = Event.new(uid=f"{person.id}-{number}", start=today, end=today + timedelta(2))
         for name, text in properties.items():
             entry.add(name, text)
         bot.calendar.put(Entries.new(prodid="-//eve//", subcomponents=[entry]).to_ical().decode())
