@@ -192,7 +192,7 @@ async def test_without_an_account_there_is_nothing(box: Box) -> None:
     assert "calendar add" in await box.text(bash, command="cat /commands.txt")
     box.calendars = None
     assert "calendar" not in await box.text(bash, command="cat /commands.txt")
-    assert await run(box, "today") == saying("calendar: ", "agent.calendar")
+    assert await run(box, "today") == saying("calendar: ", "docs/calendar.md")
 
 
 async def test_without_the_packages_it_says_so(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
