@@ -183,7 +183,7 @@ def with_links(body: str, html: str) -> str:
     for before, words, address in reversed(links.found):
         ends = [found.end() for found in re.finditer(re.escape(words), body)] if words else []
         end = ends[min(before.count(words), len(ends) - 1)] if ends else len(body)
-        if address.rstrip("/") not in body:
+        if not re.search(rf"{re.escape(address.rstrip('/'))}/?(?![\w/?#&=%~.-]*\w)", body):
             told = f"{told[:end]} ({address}){told[end:]}"
     return told
 

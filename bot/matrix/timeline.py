@@ -10,6 +10,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -151,7 +152,13 @@ class Timeline:
             raise Unparsable(error) from None
         sender = self.sender_of(room, message.sender)
         level = self._context.access.level(sender)
-        if message.answers and await self._pressed(
+        if message.replaces:
+            original = level != "stranger" and await self._earlier(room, message.replaces)
+            if level == "stranger" or (original and original.sender != message.sender):
+                return
+            if original:  # an edit names neither
+                message = replace(message, thread=original.thread, answers=original.answers)
+        elif message.answers and await self._pressed(
             room, message.answers, message.body, message.sender
         ):
             return
@@ -166,11 +173,6 @@ class Timeline:
                 return
         if not addressed:
             return
-        if message.replaces:
-            original = await self._earlier(room, message.replaces)
-            theirs = original is not None and original.sender != message.sender
-            if level == "stranger" or theirs:
-                return
         if not await intake.may_write(self._context, message.chat, sender, level):
             return
         row = await self._inbox_row(room, message, level)
@@ -224,6 +226,7 @@ class Timeline:
             known = self._recent.get(message.replaces)
             if known is None or known.sender != message.sender:
                 return
+            message = replace(message, thread=known.thread, answers=known.answers)
         self._recent[message.replaces or message.id] = message
         if len(self._recent) > REMEMBERED:
             self._recent.popitem(last=False)

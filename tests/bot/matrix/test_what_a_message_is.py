@@ -93,6 +93,11 @@ A = '<a href="https://a.b/1">here</a>'
          "Ada here here (c:2)"),
         ("one", '<a href="c:2">two</a> <a href="d:3">three</a>', "one (c:2) (d:3)"),
         ("here.", '<a href="c:2">here</a> is more', "here (c:2)."),
+        ("docs, https://a.b/1/x", '<a href="https://a.b/1">docs</a>, https://a.b/1/x', "docs (https://a.b/1), https://a.b/1/x"),
+        ("a https://a.b", '<a href="https://a">a</a> https://a.b', "a (https://a) https://a.b"),
+        ("q https://a.b?x=1", '<a href="https://a.b">q</a> https://a.b?x=1', "q (https://a.b) https://a.b?x=1"),
+        ("q https://a.b/#k", '<a href="https://a.b/">q</a> https://a.b/#k', "q (https://a.b/) https://a.b/#k"),
+        ("here (https://a.b/1).", f"here ({A}).", "here (https://a.b/1)."),
     ],
 )  # fmt: skip
 def test_links_of_the_formatted_body_alone_are_read(body: str, html: str, read: str) -> None:
@@ -223,6 +228,43 @@ async def test_the_post_that_is_answered_is_told_whole(
             await soon(lambda: run.model.requests)
             assert f"reply to: {line}" in said(run)
             await olga.next()
+
+
+async def test_a_changed_answer_still_answers_and_stays_in_its_thread(
+    scenario: MatrixScenario, olga: MatrixPerson
+) -> None:
+    async def change(asked: str, thread: str, text: str = "what is this?") -> None:
+        run.model.requests.clear()
+        await olga.say(
+            room,
+            f"* {text}",
+            **{
+                "m.new_content": {"msgtype": "m.text", "body": text},
+                "m.relates_to": {"rel_type": "m.replace", "event_id": asked},
+            },
+        )
+        await soon(lambda: run.model.requests)
+        assert "reply to: they: The boiler is a Vaillant." in said(run)
+        told = (await olga.next()).content.get("m.relates_to") or {}
+        assert (told.get("rel_type"), told.get("event_id", "")) == (
+            "m.thread" if thread else None,
+            thread,
+        )
+
+    async with scenario.open() as run:
+        room = await olga.room_with(scenario.account)
+        earlier = await olga.say(room, "The boiler is a Vaillant.")
+        await olga.next()
+        asked = []
+        for thread in ("", earlier):
+            relation = {"rel_type": "m.thread", "event_id": thread} if thread else {}
+            answer = {"m.relates_to": {**relation, "m.in_reply_to": {"event_id": earlier}}}
+            asked.append(await olga.say(room, "what is ths?", **answer))
+            await olga.next()
+            await change(asked[-1], thread)
+    async with scenario.open() as run:
+        for event, thread in zip(asked, ("", earlier), strict=True):
+            await change(event, thread, "what is that?")
 
 
 async def test_what_is_answered_and_cannot_be_read_is_said(
