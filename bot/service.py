@@ -38,7 +38,7 @@ from agent.store import Store
 from agent.store.errors import StoreError
 from agent.store.ledger import record
 from backend.client import BackendClient, BackendUnavailable
-from backend.protocol import Phrase
+from backend.protocol import IDLE, Phrase
 from bot import config_file
 from bot.agent_config import leak_detector, open_agent, retention_of
 from bot.attachments import AttachmentFetcher
@@ -301,7 +301,7 @@ async def test_new_models(agent: Agent) -> None:
         with suppress(AgentError, BackendUnavailable, ModelRefused, StoreError):
             server = (await agent.backend.status()).backend
             if server.serving and server.kind == "managed" and server.model != TOY:
-                await agent.selftests.of(server)
+                await agent.selftests.of(server, IDLE)
 
 
 async def check_sandbox(agent: Agent, apps: Apps) -> None:

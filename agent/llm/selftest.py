@@ -13,6 +13,7 @@ own flags and template, counts as another model.
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal, Protocol
 
@@ -24,7 +25,7 @@ from agent.model import Model, ModelRefused, Request, completion_of
 from agent.prompt import system_text
 from agent.store import Store
 from agent.turn.step import Step, read_step
-from backend.protocol import IDLE, ServerStatus
+from backend.protocol import SCHEDULED, Priority, ServerStatus
 
 Verdict = Literal["structured", "salvaged", "constrained", "unreliable"]
 TOKENS = 256  # of one answer
@@ -230,15 +231,13 @@ class SelftestStore:
         """The stored result; None for a model that was never tested."""
         return await self.store.key_values.get(record_key(server), SelfTest)
 
-    async def of(self, server: ServerStatus) -> SelfTest:
-        """The stored result, else that of a test now. Raises as `self_test` does."""
-        return await self.known(server) or await self.anew(server)
-
-    async def anew(self, server: ServerStatus) -> SelfTest:
-        """Test the model that serves now, and store the result; people's messages go between its questions."""
-        found = await self_test(
-            self.model, self.schemas, lambda: self.queue("self-test", IDLE, None)
-        )
+    async def of(self, server: ServerStatus, priority: Priority = SCHEDULED) -> SelfTest:
+        """The stored result, else that of a test now: people's messages go between its questions, and one of IDLE
+        priority waits for open turns. Raises as `self_test` does."""
+        if known := await self.known(server):
+            return known
+        turns = partial(self.queue, "self-test", priority, None)
+        found = await self_test(self.model, self.schemas, turns)
         await self.store.key_values.put(record_key(server), asdict(found))
         return found
 

@@ -168,7 +168,11 @@ async def running(settings: Settings) -> list[Finding]:
             return [warning("backend", detail, "voltaire status")]
         detail = f"{server.state}, {server.model}, window {server.n_ctx}"
         warm = server.warm
-        cold = f"; cold {warm.seconds:.1f} s for {warm.tokens} tokens" if warm else ""
+        cold = (
+            f"; cold {warm.seconds:.1f} s for {warm.tokens} tokens"
+            if warm and warm.source == "prefill"
+            else ""
+        )
         findings = [passed("backend", detail)]
         if (second := status.embedding) and second.state != "ready":
             why = second.reason or f"{second.profile} is {second.state}."

@@ -14,6 +14,10 @@ import pytest
 
 from agent.store import open_store
 from agent.store.database import migrations
+from backend.service import serve_backend
+from bot.cli.backend_config import backend_config
+from bot.cli.connect import backend_client
+from bot.settings import Settings, StateSection
 from fakes import gguf_maker
 from fakes.command_line import start_voltaire
 from fakes.llama_server_flags import LLAMA_SERVER_FLAGS
@@ -80,6 +84,16 @@ async def test_a_newer_schema_and_a_server_that_is_away(tmp_path: Path) -> None:
         assert (found["database"][0], found["database"][2]) == expected
     status, said, remedy = found["telegram"]
     assert (status, "cannot be reached" in said, "waits" in remedy) == ("fail", True, True)
+
+
+async def test_the_model_is_tried_while_a_turn_waits_for_a_person(tmp_path: Path) -> None:
+    settings = Settings(state=StateSection(dir=tmp_path / "s"))
+    async with serve_backend(backend_config(settings)), backend_client(settings) as client:
+        async for _ in client.ready(SECONDS):
+            pass
+        async with client.turn("tg:1"):
+            _, found = await doctor(tmp_path)
+    assert found["tool calls"][0] == "pass", found
 
 
 async def test_an_owner_who_is_paired_is_one(tmp_path: Path) -> None:
