@@ -171,6 +171,10 @@ async def jobs(holder: Holder, fields: JsonFields) -> list[JsonFields]:
     return [await job_fields(holder.store, planner, job) for job in await planner.jobs()]
 
 
+async def chats_with_jobs(holder: Holder, _fields: JsonFields) -> list[str]:
+    return sorted({job.spec.chat for job in await holder.store.jobs.active()})
+
+
 async def job_fields(store: Store, planner: "Planner", job: Job) -> JsonFields:
     runs, [newest, *_] = await store.occurrences.of_job(job.id, 5), await planner.history(job, 1)
     return {
@@ -336,6 +340,7 @@ ACTS: dict[str, Act] = {
     "thaw": thaw,
     "thaw-code": thaw_code,
     "jobs": jobs,
+    "chats-with-jobs": chats_with_jobs,
     "job-propose": job_propose,
     "job-add": job_add,
     "import": take_over,

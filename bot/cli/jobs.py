@@ -50,6 +50,8 @@ async def list_jobs(options: Options, chat: str, as_json: bool) -> None:
         click.echo(f"{job['id']}  {job['told']}{last}")
     if not jobs:
         click.echo(f"No jobs in {chat_title(chat)}.")
+        for other in await change(options.settings, "chats-with-jobs"):
+            click.echo(f"There are some in {other}: voltaire jobs list --chat {other}")
 
 
 def chat_title(chat: str) -> str:

@@ -23,6 +23,9 @@ def test_a_job_says_where_its_messages_come(tmp_path: Path) -> None:
     asyncio.run(open_chat(tmp_path / "s" / "voltaire" / DATABASE, "tg:1"))
     app = voltaire(tmp_path, *words, "--chat", "tg:1")[1].splitlines()[-1]
     assert app == f"Job 2 made. {NOTHING_RUNS}"
+    assert voltaire(tmp_path, "jobs", "rm", "1")[0] == 0
+    none, other = voltaire(tmp_path, "jobs", "list")[1].splitlines()
+    assert (none, other) == (saying("No jobs in cli"), saying("jobs list --chat tg:1"))
 
 
 def test_a_watch_is_made_and_looks_at_once(tmp_path: Path) -> None:
