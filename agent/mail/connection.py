@@ -19,6 +19,7 @@ from imap_tools import (
     MailBox,
     MailBoxStartTls,
     MailBoxUnencrypted,
+    UnexpectedCommandStatusError,
 )
 
 from agent.errors import ToolError
@@ -222,6 +223,8 @@ def accepted(answer: tuple[int, bytes]) -> None:
 
 
 def said(words: object) -> str:
+    if isinstance(words, UnexpectedCommandStatusError):
+        words = words.command_result[1][-1]
     text = words.decode("utf-8", "replace") if isinstance(words, bytes) else str(words)
     return " ".join(clean(text or type(words).__name__).split())[:200].rstrip(".")
 

@@ -45,13 +45,11 @@ class Issued(BaseModel, frozen=True):
     expires_in: float = 0.0
 
 
-class Tokens(BaseModel, frozen=True):
+class Tokens(Issued, frozen=True):
     """As their file has them: they go to the server that issued them alone. `expires_at` is in seconds since the epoch."""
 
     token_url: str
     client_id: str
-    access_token: str
-    refresh_token: str
     expires_at: float
 
 
