@@ -24,6 +24,7 @@ from agent.errors import AgentError, ToolError
 from agent.sandbox.observer import Observer
 from agent.store import open_store
 from agent.store.errors import StoreBusy, StoreError, StoreFull, StoreNewer
+from agent.web.search import AWAY as TO_A_MODEL
 from agent.web.search import SearchRefused, open_engine
 from backend.client import BackendUnavailable
 from backend.pictures import DrawFailed, find_font, font_folders
@@ -307,7 +308,8 @@ async def search(settings: Settings) -> list[Finding]:
     try:
         found = await engine.search("weather")
     except SearchRefused as error:
-        return [failure("search", str(error), f"{error.remedy} docs/web.md says how.")]
+        told = str(error).removesuffix(f" {TO_A_MODEL}")
+        return [failure("search", told, f"{error.remedy} docs/web.md says how.")]
     count = f"{engine.name} at {engine.host} gave {len(found.results)} results."
     if found.silent:
         remedy = "Its preferences show which engines answer; others can be turned off there."

@@ -52,6 +52,7 @@ async def test_each_refusal_has_its_remedy(fault: dict[str, object], remedy: str
 
 async def test_nobody_home() -> None:
     (found,) = await search(settings("http://olga:hunter2@127.0.0.1:1"))
+    assert found.detail == "The search engine cannot be reached."
     assert (found.status, found.remedy) == ("fail", saying("127.0.0.1:1"))
     assert "hunter2" not in str(found)
 
