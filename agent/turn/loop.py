@@ -212,6 +212,10 @@ class TurnLoop:
             again = True
         if step.calls and not again:
             return step
+        if self.tools.misses_reminder():
+            planned = await self.ask(tool_choice="required", only=frozenset({"schedule"}))
+            if planned.calls:
+                return planned
         closed = self.tools.closed if self.tools.done <= {"schedule", "remember"} else ""
         if again and (said := self.tools.letter or closed):
             return Step(Assistant(said))

@@ -21,7 +21,7 @@ from agent.events import CallRefused, Emit, PlanChanged, ToolCalled, ToolFinishe
 from agent.language import translated
 from agent.llm.tool_call_parser import arguments_of
 from agent.messages import Assistant, ToolCall
-from agent.schedule.times.task_text import asks_for_reminder
+from agent.schedule.times.task_text import asks_for_reminder, clauses
 from agent.schedule.watches import orders_watch
 from agent.tools.bash import NO_OUTPUT
 from agent.tools.tool import Call, Output, Tool, Withhold
@@ -271,9 +271,16 @@ class ToolRunner:
     def others(self) -> frozenset[str]:
         """The tools but that of the last call, and those that would only keep or plan the failure."""
         names = {tool.name for tool in self.turn.tools} - {"remember"}
-        if not asks_for_reminder(self.transcript.words(), datetime.now().astimezone()):
+        if not wants_reminder(self.transcript.words()):
             names -= {"schedule"}
         return frozenset(names - {call.name for call, _ in self.transcript.results()[-1:]})
+
+    def misses_reminder(self) -> bool:
+        """Whether the message asks for a reminder beside what was done, and none was tried."""
+        called = {call.name for call, _ in self.transcript.results()}
+        if not called or "schedule" in called or not self._has("schedule"):
+            return False
+        return any(map(wants_reminder, clauses(self.transcript.words())))
 
     @property
     def closed(self) -> str:
@@ -427,7 +434,7 @@ class ToolRunner:
         replace the file, unread, by the addition; where it is to show a part: to leave that alone in the file; and
         where it is to remind: to keep a note."""
         if self.careful and tool.name == "remember":
-            if asks_for_reminder(self.transcript.words(), datetime.now().astimezone()):
+            if wants_reminder(self.transcript.words()):
                 raise ToolError(texts.REMINDER)
             return
         if not self.careful or tool.name not in ("write_file", "edit_file"):
@@ -463,6 +470,10 @@ def known_tool(name: str, tools: Sequence[Tool]) -> Tool:
     if near := get_close_matches(name, by_name, 1):
         raise ToolError(texts.NO_TOOL.format(name=name, form=by_name[near[0]].signature))
     raise ToolError(texts.UNKNOWN_TOOL.format(name=name, tools=", ".join(by_name)))
+
+
+def wants_reminder(text: str) -> bool:
+    return asks_for_reminder(text, datetime.now().astimezone())
 
 
 def revises(text: str, held: Sequence[str]) -> bool:

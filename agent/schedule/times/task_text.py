@@ -1,6 +1,7 @@
 """A text that holds a time and a task: "remind me at 18:00 to prepare the meeting tomorrow at 9:00"."""
 
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -55,6 +56,9 @@ WHILE = re.compile(
     r"(?:for|während|pendant|durante) (?:an?|one|two|three|\d+|the next|eine[rs]?|une?|una?)\b|für eine?\b|в течение|(?:until|till|bis|jusqu|hasta|до)\b",
     re.IGNORECASE,
 )
+CLAUSE = re.compile(
+    r"[.!?;,。！？；，]\s*(?:(?:and|then|und|et|y|и)\s)?|\s(?:and|then|und|et|y|и)\s", re.IGNORECASE
+)
 MOST_WORDS = 40  # of a time (characters in Chinese)
 LONGEST_OF_DAY = 6  # words of a day before a time that were not understood
 LONGEST_WITHIN = 12  # the same, where the time has words of the task on both sides
@@ -96,6 +100,13 @@ def asks_for_reminder(text: str, now: datetime) -> bool:
         parse_with_task(text, now)
         return any(TimeInText.of(text, language, now).reminded for language in tried_languages())
     return False
+
+
+def clauses(text: str) -> Iterator[str]:
+    """The text from each of its clauses on."""
+    yield text
+    for clause in CLAUSE.finditer(text):
+        yield text[clause.end() :]
 
 
 @cache

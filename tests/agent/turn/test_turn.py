@@ -702,6 +702,35 @@ class TestAnswersOfSmallModels:
         finished = await bench.run(run, says(refusal), says("It prints 111."))
         assert finished.text == "It prints 111."
 
+    @pytest.mark.parametrize(
+        "words",
+        [
+            "Read a.txt, remember whose birthday it is, and remind me tomorrow at 9 to buy a present.",
+            "What is in a.txt? And remind me at 18:00 to call Ann.",
+            "Lies a.txt und erinnere mich morgen um 9 daran, Anna anzurufen",
+            "lis a.txt, rappelle-moi demain à 9h d'appeler Anne",
+        ],
+    )
+    async def test_a_reminder_that_is_asked_for_beside_it_is_planned(
+        self, bench: Bench, words: str
+    ) -> None:
+        bench.constrain, bench.results["cat a.txt"] = "always", "Ann: 14 June"
+        bench.journal.messages[-1] = User(words)
+        plan = calls("schedule", when="tomorrow at 9", task="call Ann")
+        finished = await bench.run(
+            calls("bash", command="cat a.txt"), says("Ann has it on 14 June."), plan, says("Done.")
+        )
+        assert [name for name, _ in bench.ran] == ["bash", "schedule"]
+        assert bench.model.requests[2].only == {"schedule"}
+        assert "Reminder “call Ann”" in finished.text
+
+    @pytest.mark.parametrize("words", ["Did I ask you to remind me at 9? See a.txt.", "What did a.txt say?"])
+    async def test_and_none_that_is_not(self, bench: Bench, words: str) -> None:
+        bench.constrain, bench.results["cat a.txt"] = "always", "Ann: 14 June"
+        bench.journal.messages[-1] = User(words)
+        await bench.run(calls("bash", command="cat a.txt"), says("Ann has it on 14 June."))
+        assert [name for name, _ in bench.ran] == ["bash"]
+
     async def test_a_call_that_worked_and_is_made_again_ends_with_what_was_done(
         self, bench: Bench
     ) -> None:
