@@ -224,7 +224,7 @@ class TurnLoop:
         found = any(self.tools.outcomes.values())
         if not found and (answer := await self.remembered(step)):
             return answer
-        if found:
+        if found and (self.shelled or not self.tools.only_looked()):
             if not (again or self.tools.strange) and self._reports(step.text):
                 return step
             step = await self.ask(tool_choice="none", results=self.tools.results())

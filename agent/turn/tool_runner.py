@@ -40,8 +40,10 @@ SHELLS = ("sh", "bash", "shell", "console")
 _FIRST = r"(?:^|[.,:;!?\n] ?|\b(?:please|and|then|now|you|bitte|und|et|y|favor|in \S+\.\w+,?) )"
 WANTS_CHANGE = re.compile(
     _FIRST + r"(?:sort|change|replace|edit|update|fix|repair|append|insert|correct|add(?! up)"
-    r"|sortier|änder|ersetz|bearbeit|korrigier|reparier|füg|trie|change|remplace|modifie|corrige|répare|ajoute"
-    r"|ordena|cambia|reemplaza|edita|corrige|repara|añade|agrega)",
+    r"|move|rename|copy|delete|remove"
+    r"|sortier|änder|ersetz|bearbeit|korrigier|reparier|füg|verschieb|benenn|kopier|lösch|entfern"
+    r"|trie|change|remplace|modifie|corrige|répare|ajoute|déplace|renomme|copie|supprime|efface"
+    r"|ordena|cambia|reemplaza|edita|corrige|repara|añade|agrega|mueve|renombra|copia|borra|elimina)",
     re.IGNORECASE,
 )
 WANTS_LESS = re.compile(
@@ -68,6 +70,7 @@ SPEAKS_OF_FILE = re.compile(r"\w\.\w|\b(?:file|folder|datei|ordner|fichier|dossi
 LONGEST_LETTER = 2000  # characters
 TWICE = re.compile(r"\A(.{40,})\s+\1\Z", re.DOTALL)  # a letter that a small model wrote over again
 READING = ("bash", "read_file", "grep", "list_files")
+LOOKING = frozenset(READING) - {"bash"}
 UNCHANGING = ("read_file", "grep", "list_files", "git_status", "git_diff", "remember", "recall", "schedule", "send_file")  # fmt: skip
 WRITING = ("write_file", "edit_file", "git_commit")
 ACTING = ("write_file", "edit_file", "git_commit", "remember", "schedule", "send_file")
@@ -274,6 +277,10 @@ class ToolRunner:
         if not wants_reminder(self.transcript.words()):
             names -= {"schedule"}
         return frozenset(names - {call.name for call, _ in self.transcript.results()[-1:]})
+
+    def only_looked(self) -> bool:
+        """Whether the message wants something changed, and files were read at most."""
+        return self.done <= LOOKING and bool(WANTS_CHANGE.search(self.transcript.words()))
 
     def misses_reminder(self) -> bool:
         """Whether the message asks for a reminder beside what was done, and none was tried."""

@@ -724,12 +724,38 @@ class TestAnswersOfSmallModels:
         assert bench.model.requests[2].only == {"schedule"}
         assert "Reminder “call Ann”" in finished.text
 
-    @pytest.mark.parametrize("words", ["Did I ask you to remind me at 9? See a.txt.", "What did a.txt say?"])
+    @pytest.mark.parametrize(
+        "words", ["Did I ask you to remind me at 9? See a.txt.", "What did a.txt say?"]
+    )
     async def test_and_none_that_is_not(self, bench: Bench, words: str) -> None:
         bench.constrain, bench.results["cat a.txt"] = "always", "Ann: 14 June"
         bench.journal.messages[-1] = User(words)
         await bench.run(calls("bash", command="cat a.txt"), says("Ann has it on 14 June."))
         assert [name for name, _ in bench.ran] == ["bash"]
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            "Move the files in inbox into folders by type.",
+            "Please rename the pictures here by their date",
+            "Lösche alle leeren Dateien",
+            "Supprime les fichiers vides",
+        ],
+    )
+    async def test_who_only_looked_is_asked_for_a_command(self, bench: Bench, words: str) -> None:
+        bench.constrain, bench.results["list"] = (
+            "always",
+            "2 files:\na.txt (1 bytes)\nb.csv (1 bytes)",
+        )
+        bench.journal.messages[-1] = User(words)
+        finished = await bench.run(
+            calls("list_files", pattern="*"),
+            says("There are 2 files: a.txt and b.csv."),
+            calls("bash", command="mv a.txt b.csv inbox"),
+            says("ran mv a.txt b.csv inbox"),
+        )
+        assert [name for name, _ in bench.ran] == ["list_files", "bash"]
+        assert "There are 2" not in finished.text
 
     async def test_a_call_that_worked_and_is_made_again_ends_with_what_was_done(
         self, bench: Bench
