@@ -40,9 +40,18 @@ LARGEST_WINDOW = 1 << 27
 # others, as letters alone: each is also written in other ways.
 WINDOW_KEY = re.compile(
     r"(loaded|max|num|n|total)?(context|ctx)(window(tokens|size)?|len|length|limit|size|slot|perseq|tokens)?"
-    r"|max(model|seq|sequence|input|prompt|total)(len|length|tokens)|(input)?tokenlimit"
+    r"|max(model|seq|sequence|input|prompt|total)(len|length|tokens)|(input)?tokenlimit|maxkvsize|sessionlen"
 )
-STARTED_BY = ("args", "cmd", "preset", "parameters", "modelfile")  # a command, or settings
+STARTED_BY = (
+    "args",
+    "cmd",
+    "preset",
+    "parameters",
+    "modelfile",
+    "env",
+    "config",
+)  # a command, or settings
+SIZE_OPTIONS = "c|ctx|num_ctx|LLAMA_ARG_CTX_SIZE|(?:ctx|context|max-(?:model|seq|kv))[-_]?(?:size|len|length)|session-len"
 DEEPEST = 3  # levels of a row that are looked at
 GROWN = 100  # tokens by the client's estimate, 300 bytes: they add to any count
 STALLS = 2
@@ -339,17 +348,20 @@ def window_of(row: JsonObject) -> int:
         return window
     started = (part[key] for part in parts for key in STARTED_BY if key in part)
     text = "\n".join(" ".join(map(str, by)) if isinstance(by, list) else str(by) for by in started)
-    size = whole(option(text, "c|ctx|ctx-size|num_ctx|LLAMA_ARG_CTX_SIZE"))
+    size = whole(option(text, SIZE_OPTIONS))
     size = size or whole(option(text, "fitc|fit-ctx"))  # what is left
-    slots = option(text, "np|parallel|LLAMA_ARG_N_PARALLEL")
+    slots = option(text, "np|(?:n[-_])?parallel|LLAMA_ARG_N_PARALLEL")
     if slots.isdecimal() and int(slots) > 1 and not re.search(r"(?<!\S)-*(kvu|kv-unified)\b", text):
         size //= int(slots)  # each slot has its share
     return size
 
 
 def option(text: str, names: str) -> str:
-    """What an option of one of these names was given last, in a command line, preset or Modelfile; "" for nothing."""
-    given = re.findall(rf"(?<!\S)-*(?:{names})(?:[ \t]*=[ \t]*|[ \t]+)(\S+)", text)
+    """What an option of one of these names was given last, in a command line, settings, an environment or a Modelfile;
+    "" for nothing."""
+    given = re.findall(
+        rf"""(?<![^\s'"{{,])-*(?:{names})(?:['"]?[ \t]*[=:][ \t]*|[ \t]+)['"]?([^\s'",}}]+)""", text
+    )
     return given[-1] if given else ""
 
 
@@ -366,10 +378,15 @@ def whole(value: object) -> int:
     """A number of tokens, also as text ("131,072", "128k"); 0 for anything else."""
     if isinstance(value, str) and (
         digits := re.fullmatch(
-            r"\s*(\d{1,3}(?:[,_ ]?\d{3}){0,3}|\d{1,9})\s*([km]?)( ?tokens)?\s*", value.lower(), re.A
+            r"\s*(\d{1,3}(?:[,._\s'’]?\d{3}){0,3}|\d{1,9}|\d{1,4}\.\d)\s*([km]i?)?( ?tokens)?\s*",
+            value.lower(),
         )
     ):
-        value = int(re.sub(r"\D", "", digits[1])) * {"": 1, "k": 1000, "m": 10**6}[digits[2]]
+        number = re.sub(r"\D(?!\d$)", "", digits[1])
+        value = (
+            float(number)
+            * {None: 1, "k": 1000, "m": 10**6, "ki": 1 << 10, "mi": 1 << 20}[digits[2]]
+        )
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if type(value) is int and LEAST_WINDOW <= value <= LARGEST_WINDOW else 0
