@@ -68,6 +68,19 @@ _ENDINGS = tuple(
         " ой ий ый ая яя ое ее ую юю ые ие ам ям ом ем им ым их ых ию ья ью ия а е и й о у ы ь ю я л т",
     )
 )
+# Forms that no ending makes.
+_IRREGULAR = {
+    word: group.split()
+    for group in (
+        "child children,man men,woman women,foot feet,tooth teeth,goose geese,mouse mice,person people,buy bought,"
+        "bring brought,think thought,write wrote written,take took,pay paid,tell told,say said,make made,send sent,"
+        "sell sold,meet met,lose lost,find found,keep kept,give gave,speak spoke,go went gone,gehen ging gegangen,"
+        "bringen brachte gebracht,oeil yeux,день дня дню днем дне дни дней дням днями днях,год лет,сон сна сну сны снов,"
+        "человек люди людей людям людях людьми,ребенок дети детей детям детях детьми,отец отца отцу отцом отцы отцов,"
+        "пес пса псу псы псов,лев льва льву львы львов,рот рта рту,лоб лба лбу,угол угла углу углы углов"
+    ).split(",")
+    for word in group.split()
+}
 _SHORT = tuple(tuple(end for end in endings if len(end) < PREFIX) for endings in _ENDINGS)
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe"})
 
@@ -170,6 +183,7 @@ def forms(term: str) -> tuple[Sequence[str], Sequence[str]]:
     knives = [re.sub("(ve)s$|fe?$", lambda end: "f" if end[1] else "ve", s) for s in spellings]
     spellings |= dict.fromkeys(knives)
     exact, prefixes = dict(spellings), dict[str, None]()
+    exact |= dict.fromkeys(_IRREGULAR.get(fold(term), ()))
     for spelling in spellings:
         if not spelling.isalpha() and not re.search(f"[{_SIGNS}]", spelling):
             continue  # a number, an id
