@@ -50,8 +50,8 @@ NO_FEED = 4  # and for what is no feed
 MOST_COVERED = 10_000  # cells of a page that a merged one covers
 LONGEST_REPEATED = 200  # characters of a merged cell that stand again
 MOST_LINKS = 5000  # that may get a number
-SPAN = re.compile(r"""\b(rowspan|colspan)\s{0,9}=\s{0,9}["']?\s{0,9}(\d{1,4})""", re.IGNORECASE)
-ATTRIBUTE = re.compile(r"""([a-zA-Z-]+)\s*=\s*("[^"]*"|'[^']*'|[^\s>"']+)""")
+SPAN = re.compile(r"""["']?\s*\+?(\d{1,4})""")
+ATTRIBUTE = re.compile(r"""(?<![^\s"'/])([^\s=>"'/]{1,40})\s*=\s*("[^"]*"|'[^']*'|[^\s>"']+)""")
 
 MARKS_OF_ORDER = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 HEAD = 4096  # bytes in which a page may declare its encoding
@@ -253,11 +253,12 @@ class PageText:
             table.column += 1
         table.begun = len(self._pieces) + 1  # behind its mark
         table.rows = table.columns = 1
-        for kind, count in SPAN.findall(tag[:LONGEST_ATTRIBUTES]) if len(tag) > len("<td>") else ():
-            if kind[0] in "rR":
-                table.rows = int(count)
-            else:
-                table.columns = max(1, int(count))
+        if "span" in tag[:LONGEST_ATTRIBUTES].lower():
+            found = reversed(ATTRIBUTE.findall(tag[:LONGEST_ATTRIBUTES]))  # the first counts
+            given = {
+                name.lower(): int(span[1]) for name, value in found if (span := SPAN.match(value))
+            }
+            table.rows, table.columns = given.get("rowspan", 1), max(1, given.get("colspan", 1))
 
     def _end_cell(self) -> None:
         table = self._tables[-1] if self._tables else None

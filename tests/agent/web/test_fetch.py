@@ -172,6 +172,26 @@ async def test_what_is_no_address(url: str) -> None:
             "|\n\n| in\n| 1\n| | in | 2",
         ),
         ("<td rowspan=2>loose<tr><td>x", "| loose\n| x"),
+        *(
+            (f"<table><tr><td {attributes}>a<td>b<tr><td>c</table>", "| a | b\n| c")
+            for attributes in [
+                "data-rowspan=2",
+                "data-rowspan='2' data-colspan=2",
+                'x:rowspan="2"',
+                'title="rowspan=2"',
+                "alt='colspan=2'",
+                "ng-rowspan=2",
+                "v-bind.rowspan=2",
+                'data-x1="a rowspan=2"',
+                "aria-rowspan='2'",
+                'rowspan="" data-rowspan=2',
+                "rowspan=1 rowspan=2",
+                "_rowspan=2",
+                "@rowspan='2'",
+                "my.colspan=3",
+            ]
+        ),
+        ("<table><tr><td data-x='1' ROWSPAN = ' +2'>a<td>b<tr><td>c</table>", "| a | b\n| a | c"),
         ("<table><tr><td rowspan=0>a<td rowspan=x>b<tr><td>c</table>", "| a | b\n| c"),
         ("<style>p{}</style><noscript>no</noscript>x &amp; y", "x & y"),
         ("<script>if (a < b) {</script>end", "end"),
