@@ -127,6 +127,7 @@ class TurnLoop:
         self.constrained = False
         self.shelled = False  # whether a small model was asked for a command of the shell
         self.swapped = False  # and for a call of another tool than the last
+        self.rewritten = False  # and for a file as the message wants it
         self.window = 0  # tokens
         self.out_of_time = translated(texts.LIMIT_SECONDS).format(count=round(turn.limits.seconds))
 
@@ -175,6 +176,9 @@ class TurnLoop:
                 await self.transcript.note(advice)
             elif text:
                 if self.constrained and (path := await self.tools.unchanged()):
+                    if new := await self.rewrite():
+                        await self.act(new)
+                        continue
                     text = f"{text}\n\n{translated(texts.AS_IT_WAS).format(path=path)}"
                 return Ending(text, "done", step.message)
             elif step.cut_call:
@@ -326,6 +330,16 @@ class TurnLoop:
         self.shelled = True
         return await self.ask(tool_choice="required", afresh=True)
 
+    async def rewrite(self) -> Step | None:
+        """The step that changes a file, by a model that is shown it and asked, once a turn, for the whole new one."""
+        if self.rewritten:
+            return None
+        self.rewritten = True
+        await self.tools.read_named()
+        results = self.tools.results()
+        step = await self.ask(tool_choice="none", results=results, system=texts.REWRITE)
+        return await self.tools.drafted(step.text)
+
     def _missed_call(self, text: str) -> bool:
         """Whether an answer before any call instructs, promises, or is JSON that nobody asked for."""
         return instructs(text) or promises(text) or is_json(text, self.transcript.words())
@@ -378,6 +392,7 @@ class TurnLoop:
         *,
         tool_choice: ToolChoice = "auto",
         results: str = "",
+        system: str = texts.ANSWER_FROM,
         afresh: bool = False,
         only: frozenset[str] = frozenset(),
         talk: bool = False,
@@ -385,7 +400,7 @@ class TurnLoop:
         """One model call. The transcript is compacted when that is due, or when the server finds it too long.
 
         A call that ended while the model was still thinking is made once more without thought. With
-        `results` the model reads nothing but them, the turn's pictures and the person's words, or with `talk` these
+        `results` the model reads nothing but `system`, them, the turn's pictures and the person's words, or with `talk` these
         without them; `afresh`: nothing of what was done in this turn, and it can call bash alone. `only`: the tools that it can call, if not all.
         """
         await self.compact()
@@ -394,8 +409,11 @@ class TurnLoop:
             words = self.transcript.words()
             told = texts.FOUND.format(results=results, words=words) if results else words
             asked = User(told, self.transcript.pictures())
-            system = System(texts.ANSWER_FROM if results else texts.TALK)
-            messages = (system, *self.transcript.last_exchange(), asked)
+            messages = (
+                System(system if results else texts.TALK),
+                *self.transcript.last_exchange(),
+                asked,
+            )
             sampling = NO_REPETITION if talk and request.constrained else {}
             request = replace(
                 request, messages=messages, tools=(), constrained=False, sampling=sampling
@@ -405,6 +423,7 @@ class TurnLoop:
         while True:
             try:
                 draft = self.constrained and bool(self.tools.outcomes) and tool_choice == "auto"
+                draft |= system == texts.REWRITE
                 completion, parser = await self.caller.complete(
                     request, shown=not draft, enough=self._enough(request)
                 )

@@ -75,6 +75,7 @@ UNCHANGING = ("read_file", "grep", "list_files", "git_status", "git_diff", "reme
 WRITING = ("write_file", "edit_file", "git_commit")
 ACTING = ("write_file", "edit_file", "git_commit", "remember", "schedule", "send_file")
 MOST_PAGES = 2  # that are read before the model is asked
+MOST_NAMED = 3  # files that are read where it changed none
 _LINE = 120  # characters
 _REPORTED = 8  # lines of a report
 
@@ -176,6 +177,14 @@ class ToolRunner:
         if not before or self.done.intersection(WRITING) or await self._there() != before:
             return ""
         return next(iter(before))
+
+    async def read_named(self) -> None:
+        """Read the files that the message names, but those that calls have read."""
+        calls = [call for call, _ in self.transcript.results() if self.outcomes.get(call.id)]
+        read = {str((arguments_of(call.arguments) or {}).get("path")) for call in calls}
+        for name in list(await self._there())[:MOST_NAMED] if self._has("read_file") else ():
+            if name not in read:
+                await self._call("read_file", path=name)
 
     async def _there(self) -> dict[str, int | None]:
         named = await self.named_files(self.transcript.words())

@@ -957,6 +957,38 @@ class TestAnswersOfSmallModels:
         finished = await bench.run(calls("bash", command="sort names.txt"), says(told))
         assert finished.text == f"{told}\n\n{texts.AS_IT_WAS.format(path='names.txt')}"
 
+    @pytest.mark.parametrize(
+        ("wish", "answer", "written"),
+        [
+            ("greet.py has a syntax error. Correct it.", "```python\ndef greet(n):\n    return n\n```", True),
+            ("Fix greet.py so that it runs", "Here it is:\n```\ndef greet(n):\n    return n\n```\nDone.", True),
+            ("Fix greet.py so that it runs", "It cannot be fixed.", False),
+            ("Fix greet.py so that it runs", "```\nprint('another program')\n```", False),
+            ("Fix greet.py so that it runs", "```\ndef greet(n)\n    return n\n```", False),  # as it was
+        ],
+    )  # fmt: skip
+    async def test_it_is_asked_once_for_the_whole_file(
+        self, bench: Bench, wish: str, answer: str, written: bool
+    ) -> None:
+        held = "def greet(n)\n    return n\n"
+        bench.constrain, bench.contents = "always", {"greet.py": held.encode()}
+        bench.results["cat greet.py"] = held
+        bench.journal.messages[-1] = User(wish)
+        told = "It has def greet(n) and then return n."
+        lines = [
+            calls("bash", command="cat greet.py"),
+            says(told),
+            says(answer),
+            says("It was written."),
+        ]
+        finished = await bench.run(*lines)
+        asked = bench.model.requests[2]
+        assert (asked.messages[0].text, asked.tools) == (texts.REWRITE, ())
+        assert held in asked.messages[-1].text
+        assert "```" not in bench.shown
+        assert (bench.contents["greet.py"] == held.encode()) is not written
+        assert finished.text.startswith("It was written." if written else told)
+
     async def test_one_that_did_is_not(self, bench: Bench) -> None:
         bench.constrain, bench.contents = "always", {"names.txt": b"Zoe\nAnna"}
         bench.journal.messages[-1] = User("sort the lines of names.txt")
