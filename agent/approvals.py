@@ -19,8 +19,8 @@ from agent.trust import Taint, asks, told
 
 EXPIRY_SECONDS = 300.0
 LOOK_SECONDS = 1.0  # how often the clock is looked at: it goes on while the host sleeps
-DENIED = "The owner denied this step. Say so, and go on without it."
-EXPIRED = "Nobody answered within {minutes:g} minutes, so this step is denied. Say so, and go on without it."
+DENIED = "Error: the owner denied this\nSay so, and go on without it."
+EXPIRED = "Error: not allowed, nobody answered in time\nSay so, and go on without it."
 TOO_LONG = (
     "This chat holds text of strangers, so an owner must see this step whole, and it is too long to be "
     "shown. Do it in smaller parts."
@@ -179,7 +179,7 @@ class Approvals:
             except TimeoutError:
                 decided = await self.rows.decide(request.id, "denied", self.clock(), "expired")
                 late = None if decided else await self._decided(request)
-                decision, reason = "denied", EXPIRED.format(minutes=self.seconds / 60)
+                decision, reason = "denied", EXPIRED
                 if late is not None:  # the answer has been quicker
                     decision, reason = late, DENIED
             finally:

@@ -121,9 +121,7 @@ async def test_no_answer_is_a_denial_after_the_expiry(bench: Bench) -> None:
     approvals = Approvals(bench.rows, answering(None, []), seconds=0.05, new_id=lambda: "ask1")
     bench.approvals = approvals
     await bench.run(COMMIT, says("Nobody answered."))
-    assert bench.journal.messages[3] == ToolResult(
-        "c", "git_commit", EXPIRED.format(minutes=0.05 / 60)
-    )
+    assert bench.journal.messages[3] == ToolResult("c", "git_commit", EXPIRED)
     assert bench.rows.decisions == {ASK1: "denied"}
     assert await approvals.decide(ASK1, "once") is None
 
