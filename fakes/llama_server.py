@@ -231,8 +231,8 @@ class Handler(BaseHTTPRequestHandler):
         assert fake.folder
         file = fake.folder / name
         if "save" in self.path:
-            file.write_text(json.dumps(fake.cache))
-            return self.answer(200, {"n_saved": len(fake.cache)})
+            written = file.write_text(json.dumps(fake.cache))
+            return self.answer(200, {"n_saved": len(fake.cache), "n_written": written})
         fake.cache = json.loads(file.read_text())
         return self.answer(200, {"n_restored": len(fake.cache)})
 

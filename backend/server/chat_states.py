@@ -5,6 +5,7 @@ the server, its flags, the fixed prefix), the number of tokens, and the tokens/s
 """
 
 import asyncio
+import errno
 import hashlib
 import os
 import shutil
@@ -148,8 +149,10 @@ class ChatStates:
             await asyncio.wait([self._flush])
 
     def _file(self, chat: str) -> ChatFile | None:
-        found = self.folder.glob(f"{chat_hash(chat)}-{self._identity}-*.chat")
-        return next(map(ChatFile.of, found), None)
+        for found in self.folder.glob(f"{chat_hash(chat)}-{self._identity}-*.chat"):
+            with suppress(ValueError):  # a copy that another program has named
+                return ChatFile.of(found)
+        return None
 
     def _seconds(self, file: ChatFile) -> float:
         """How long reading takes what the file holds."""
@@ -194,9 +197,12 @@ class ChatStates:
 
 
 async def save_slot(server: LlamaServer, file: Path) -> int:
-    """Save slot 0 to a file that only this user may read; return the number of tokens."""
+    """Save slot 0 to a file that only this user may read; return the number of tokens. OSError if it is not whole."""
     file.touch(mode=0o600)
-    return await server.save(file.name)
+    tokens, size = await server.save(file.name)
+    if file.stat().st_size != size:  # a full disk, which the server may not notice
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    return tokens
 
 
 async def restore_slot(server: LlamaServer, file: Path) -> int:
@@ -222,9 +228,3 @@ def flush(file: Path) -> None:
 
 def chat_hash(chat: str) -> str:
     return hashlib.sha256(chat.encode()).hexdigest()[:24]
-
-
-def forget_chat(folder: Path, chat: str) -> None:
-    """Delete the chat's files, of every model."""
-    for file in folder.glob(f"{chat_hash(chat)}-*.chat"):
-        file.unlink(missing_ok=True)

@@ -188,9 +188,10 @@ class LlamaServer:
             seconds=float(timings.get("prompt_ms") or 0) / 1000,
         )
 
-    async def save(self, filename: str) -> int:
-        """Save slot 0 to a file; return the number of tokens saved."""
-        return int((await self._slot("save", filename))["n_saved"])
+    async def save(self, filename: str) -> tuple[int, int]:
+        """Save slot 0 to a file; return the number of tokens saved, and of bytes written."""
+        saved = await self._slot("save", filename)
+        return int(saved["n_saved"]), int(saved["n_written"])
 
     async def restore(self, filename: str) -> int:
         """Restore slot 0 from a file; return the number of tokens that the server claims to have restored.

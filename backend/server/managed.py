@@ -23,7 +23,7 @@ from backend.protocol import (
     ProfileSummary,
     ServerStatus,
 )
-from backend.server.chat_states import ChatStates, forget_chat
+from backend.server.chat_states import ChatStates, chat_hash
 from backend.server.supervisor import Supervisor, SwitchFailed
 from backend.state import BackendState, NotReady
 
@@ -141,11 +141,12 @@ class ManagedServer:
             await chats.save(chat)
 
     async def forget(self, chat: str) -> None:
-        """Delete the chat's files."""
+        """Delete the chat's files, of every model."""
         if chats := self._chats:
             chats.live.pop(chat, None)
             await chats.flushed()
-        forget_chat(self.config.slots_folder, chat)
+        for file in self.config.slots_folder.glob(f"{chat_hash(chat)}-*.chat"):
+            file.unlink(missing_ok=True)
 
     def profiles(self) -> list[ProfileSummary]:
         """All profiles that can be read, those whose model is here first."""

@@ -1,6 +1,7 @@
 """Prompts of chats on disk, with the real server: saved, restored after a restart, never another chat's."""
 
 import os
+import resource
 import signal
 import stat
 from collections.abc import AsyncIterator
@@ -164,6 +165,37 @@ async def test_a_file_that_is_not_whole_is_read_over(config: BackendConfig, dama
         assert await again(it, "a") > 400
         assert not file.exists() and not list(config.slots_folder.glob("*.part"))
         await talk(it, "a")
+
+
+@pytest.mark.parametrize("lacking", [3, 100_000])  # bytes: of the last write, and of one before
+async def test_a_disk_that_fills_up_while_a_prompt_is_saved_leaves_no_file(
+    config: BackendConfig, lacking: int
+) -> None:
+    async with warm(config) as it:
+        await talk(it, "a")
+        size = saved(it)[0].stat().st_size
+        await it.client.forget_chat("a")
+        await restarted(it)
+        pid = (await it.client.status()).backend.pid
+        assert pid
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (size - lacking, resource.RLIM_INFINITY))
+        await it.complete(said("a"), "a", save=True)
+        async with it.client.acquire_gpu("b"):  # once the lease has ended
+            chats = it.backend.state.config.slots_folder.glob(f"{chat_hash('a')}*")
+            assert list(chats) == []
+        await restarted(it)
+        assert await again(it, "a") > 400
+
+
+async def test_a_copy_of_a_file_that_a_program_has_named_stops_nobody(
+    config: BackendConfig,
+) -> None:
+    async with warm(config) as it:
+        await talk(it, "a")
+        (file,) = saved(it)
+        file.rename(file.with_name(f"{file.stem}.sync-conflict-20261128-204523-ABCDEFG.chat"))
+        await restarted(it)
+        assert await again(it, "a") > 400
 
 
 async def test_files_used_longest_ago_make_room(config: BackendConfig) -> None:

@@ -187,10 +187,10 @@ class MemoryServer:
         self.cache = list(tokens)
         return Prefilled(same, len(tokens) - same, 0.1)
 
-    async def save(self, filename: str) -> int:
+    async def save(self, filename: str) -> tuple[int, int]:
         self._call("save")
-        (self.folder / filename).write_text(json.dumps(self.cache))
-        return len(self.cache)
+        written = (self.folder / filename).write_text(json.dumps(self.cache))
+        return len(self.cache), written
 
     async def restore(self, filename: str) -> int:
         self._call("restore")
