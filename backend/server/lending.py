@@ -2,16 +2,16 @@
 
 import asyncio
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from time import monotonic
 
-from pydantic import ValidationError
+from pydantic import AwareDatetime, ValidationError
 
 from backend.aio import set_within
 from backend.files import replace_text
 from backend.gpu.nvml import Sample
-from backend.protocol import Phrase, Value
+from backend.protocol import MOST_LENT, Phrase, Value
 from backend.state import BackendState
 
 LENT = "lent"
@@ -25,7 +25,7 @@ HELD_SECONDS = 60.0  # after the last sample with another program
 class Lend(Value):
     """The file's content. `known`, of a lend by itself: processes for which the card is not lent."""
 
-    until: datetime
+    until: AwareDatetime
     known: frozenset[int] | None = None
 
 
@@ -34,14 +34,17 @@ class Lending:
 
     def __init__(self, state: BackendState) -> None:
         self.state = state
+        # `begun` also when it is lent once more while the model is being loaded.
         self.begun, self._unloaded = asyncio.Event(), asyncio.Event()
         self._changed = asyncio.Event()
+        self._returning = False  # until the model serves after a lend
         self.lend: Lend | None = None
         self._known: frozenset[int] = frozenset()
         self._server: int | None = None  # the process beside which those were known
         self._streak = 0  # samples in a row with another program
         with suppress(OSError, ValidationError):
-            self.lend = Lend.model_validate_json(self._file.read_text("utf-8"))
+            self.lend = Lend.model_validate_json(self._file.read_bytes())
+            self._ends = monotonic() + MOST_LENT
             self._known = self.lend.known or self._known
             self.begun.set()
 
@@ -51,8 +54,11 @@ class Lending:
 
     @property
     def left(self) -> float:
-        """Seconds until the end."""
-        return (self.lend.until - self.state.now()).total_seconds() if self.lend else 0.0
+        """Seconds until the end; no more for a clock that was set back."""
+        if not self.lend:
+            return 0.0
+        by_clock = (self.lend.until - self.state.now()).total_seconds()
+        return min(by_clock, self._ends - monotonic())
 
     @property
     def reason(self) -> Phrase:
@@ -70,24 +76,34 @@ class Lending:
 
     def begin(self, seconds: float, known: frozenset[int] | None = None) -> None:
         """Lend the card from now on, or for another time; 0 seconds take it back."""
-        if not seconds and not self.lend:
+        again = self.lend is not None
+        if not seconds and not again:
             return
         self.lend = Lend(until=self.state.now() + timedelta(seconds=seconds), known=known)
+        self._ends = monotonic() + seconds
         with suppress(OSError):  # a full disk: a restart ends the lend
             replace_text(self._file, self.lend.model_dump_json())
         self.state.status.set(lent_until=self.lend.until)
-        if self.begun.is_set():
+        if again:
             self.state.gpu_queue.close(LENT, self.reason)
-        self.begun.set()
+        if seconds and not self._unloaded.is_set():
+            self.begun.set()
         self._changed.set()
 
     def end(self) -> None:
         """The model serves again, or cannot."""
-        self.lend = None
+        self.lend, self._returning = None, True
         self.begun.clear()
-        self._file.unlink(missing_ok=True)
+        with suppress(OSError):  # a disk that can only be read
+            self._file.unlink(missing_ok=True)
         self.state.status.set(lent_until=None)
         if self.state.status.current.serving:
+            self.tell_back()
+
+    def tell_back(self) -> None:
+        """Tell the owner, once after a lend, that the model serves again."""
+        if self._returning and not self.lend:
+            self._returning = False
             self.state.alerts.add(LENT, "over", Phrase("The card is back: the model serves again."))
 
     async def over(self) -> None:
@@ -103,15 +119,18 @@ class Lending:
     async def unloaded(self, pid: int | None) -> Phrase:
         """Once the model is unloaded, a sentence on whether the card is free of the server's process `pid`."""
         ended = await set_within(self._unloaded, UNLOAD_SECONDS)
-        at, began, sample = f"{self.lend.until:%H:%M}" if self.lend else "", monotonic(), None
+        at, began = f"{self.lend.until:%H:%M}" if self.lend else "", monotonic()
+        sample = self.state.sampler.fresh
         while ended and monotonic() - began < FREE_SECONDS:
             sample = self.state.sampler.fresh
             if sample is None:
-                return Phrase("The model is unloaded until {at}.", at=at)
+                break
             if sample.at > began and sample.without(pid):
                 return Phrase("The card is free until {at}.", at=at)
             await asyncio.sleep(self.state.timing.look_busy)
-        held = sum(gpu.memory_used_mib or 0 for gpu in sample.gpus) if sample else 0
+        if sample is None:
+            return Phrase("The model is unloaded until {at}.", at=at)
+        held = sum(gpu.memory_used_mib or 0 for gpu in sample.gpus)
         form = "The card is lent until {at}, but {mib} MiB of its memory are still held."
         return Phrase(form, at=at, mib=round(held))
 

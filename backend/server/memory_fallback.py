@@ -57,7 +57,8 @@ class Reduction:
 class MemoryFallback:
     """Which reductions a profile runs with.
 
-    `full` is the profile as written, `taken` the reductions so far, `placed` the profile as started.
+    `full` is the profile as written, `taken` the reductions so far, `placed` the profile as started, which the next
+    one is based on.
 
     `crashed` are the labels of reductions with which memory ran out again.
     """
@@ -70,10 +71,6 @@ class MemoryFallback:
     @property
     def profile(self) -> Profile:
         return self.taken[-1].profile if self.taken else self.full
-
-    def started(self, placed: Profile) -> "MemoryFallback":
-        """Remember the profile as started, which the next reduction is based on."""
-        return replace(self, placed=placed)
 
     def reduced(self, buffers: Buffers) -> "MemoryFallback | None":
         """Take one more reduction after memory ran out; None when no reduction is left."""

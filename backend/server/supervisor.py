@@ -7,7 +7,8 @@ memory_fallback.py what to reduce.
 
 import asyncio
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import inf
 from time import monotonic
 from typing import NoReturn
 
@@ -58,7 +59,7 @@ class Supervisor:
         self._backoff = RestartBackoff()
         self._gpu_expected = True  # False after a start that came up on the processor
         self._reduced = False  # by what the owner was not told yet
-        self._restore_at: float | None = None  # monotonic clock
+        self._restore_at = inf  # monotonic clock
         self._rng = random.Random()
 
     @property
@@ -127,19 +128,19 @@ class Supervisor:
                     if chats and not queue.holders:
                         await chats.save(queue.last_chat)
                         await chats.flushed()
-                    request = RestartRequest(Cause("asked", lending.reason))
-                    await self._make_request(request).outcome
+                    lending.begun.clear()
+                    request = self._make_request(RestartRequest(Cause("asked", lending.reason)))
+                    await first_of(asyncio.wait([request.outcome]), lending.begun.wait())
                     lent = lending.left > 0  # again, before the model served
                 lending.end()
 
     def _accept(self, request: RestartRequest) -> None:
         self._request = None
         self._requested.clear()
-        self._backoff, self._gpu_expected, self._restore_at = RestartBackoff(), True, None
-        if request.profile:
-            self.fallback = MemoryFallback(request.profile)
-        assert self.fallback
-        self.fallback = MemoryFallback(self.fallback.full)
+        self._backoff, self._gpu_expected, self._restore_at = RestartBackoff(), True, inf
+        wanted = request.profile or (self.fallback and self.fallback.full)
+        assert wanted
+        self.fallback = MemoryFallback(wanted)
         self.state.status.set(
             state="starting", reason=request.cause.sentence, profile=self.profile, less_memory=[]
         )
@@ -154,6 +155,7 @@ class Supervisor:
     def _serve(self) -> None:
         """Tell whoever requested the start that the server serves; tell the owner, once, what was reduced for memory."""
         self._settle(None)
+        self.lending.tell_back()
         if self.state.alerts.stands("failed"):
             self.state.alerts.add("failed", "over", Phrase("The model answers now."))
         if self._reduced and self.fallback:
@@ -171,11 +173,15 @@ class Supervisor:
         try:
             self.fallback = MemoryFallback(await self._load(first))
         except ProfileError as error:
-            self.state.status.set(state="failed", reason=Phrase.of(error))
-            while self._request is None or self._request.profile is None:
+            while (request := self._request) is None or request.profile is None:
+                self.state.status.set(state="failed", reason=Phrase.of(error))
                 await self._requested.wait()
                 self._requested.clear()
-            self._accept(self._request)
+                if self._request and self._request.profile is None:
+                    await self.lending.over()
+                    self._request.outcome.set_result(Phrase.of(error))
+                    self._request = None
+            self._accept(request)
         while True:
             if self.lending.left > 0:
                 self.server_run = None
@@ -198,7 +204,7 @@ class Supervisor:
                 launch = await prepare(state.config, fallback.profile.isolated())
         except CannotStart as error:
             return error.cause, False
-        self.fallback = fallback.started(launch.profile)
+        self.fallback = replace(fallback, placed=launch.profile)
         for change in launch.changes:
             state.alerts.add("fit", "info", change)
         if launch.left_out:
@@ -228,13 +234,10 @@ class Supervisor:
 
     async def _restore_when_due(self) -> None:
         """Restore the full profile a day after the first reduction, when nobody holds the GPU."""
-        if self._restore_at is None:
-            await asyncio.Event().wait()
-            return
         await asyncio.sleep(max(0.0, self._restore_at - monotonic()))
         reason = Phrase("The model server returns to its full settings.")
         async with self.state.gpu_queue.drained("restore", reason):
-            self._restore_at = None
+            self._restore_at = inf
             assert self.fallback
             self.fallback = MemoryFallback(self.fallback.full)
 
@@ -264,7 +267,7 @@ class Supervisor:
         if less is None:
             return False
         self.fallback = less
-        self._restore_at = self._restore_at or monotonic() + self.state.timing.restore
+        self._restore_at = min(self._restore_at, monotonic() + self.state.timing.restore)
         taken = [reduction.description for reduction in less.taken]
         sentence = Phrase("The GPU ran out of memory; continuing with {less}.", less=taken[-1])
         self.state.status.set(state="starting", reason=sentence, less_memory=taken)

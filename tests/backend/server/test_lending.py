@@ -1,12 +1,15 @@
 """The card is lent and comes back, with the real server, the real NVML binding and a library of our own."""
 
 import asyncio
+import os
+import signal
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -157,6 +160,77 @@ async def test_a_lend_outlives_the_backend_and_ends_by_the_clock(
     async with serving(card, scene, timing) as it:
         await it.ready()
         assert len(alerts(it)) == 1
+
+
+async def test_a_clock_that_is_set_back_lengthens_no_lend(config: BackendConfig) -> None:
+    ahead = 0.0
+    timing = replace(EAGER, clock=lambda: datetime.now(UTC).timestamp() + ahead, look_schedule=0.1)
+    async with running(config, timing) as it:
+        await it.ready()
+        await it.client.lend(1)
+        ahead = -3600.0
+        await back(it)
+
+
+@pytest.mark.parametrize(
+    "kept", [b"\xff\xfe{", b'{"until":"2026-11-28T20:00:00"}', b'{"until":1}', b""]
+)
+async def test_what_is_no_lend_any_more_keeps_no_backend_from_serving(
+    config: BackendConfig, kept: bytes
+) -> None:
+    (config.state_dir / "lend.json").write_bytes(kept)
+    async with running(config, EAGER) as it:
+        await it.until(lambda status: status.backend.state == "ready")
+        await soon(lambda: it.backend.state.status.current.lent_until is None)
+
+
+async def test_without_a_model_a_lend_ends_and_another_can_be_chosen(
+    config: BackendConfig, noise: Path
+) -> None:
+    async with running(replace(config, model="", profile="missing"), EAGER) as it:
+        await it.until(lambda status: status.backend.state == "failed")
+        assert await it.client.lend(3600) == saying("unloaded until")
+        assert await it.client.lend(0) == saying("loaded again")
+        await it.until(lambda status: status.backend.lent_until is None)
+        assert (await it.client.status()).backend.reason == saying("no profile called missing")
+        async for _ in it.client.use_profile(str(noise)):
+            pass
+        await it.ready()
+
+
+async def loading(it: Running) -> int:
+    """The pid of the server that loads the model again."""
+    status = await it.until(lambda status: status.backend.pid is not None)
+    assert status.backend.pid
+    return status.backend.pid
+
+
+async def test_the_card_is_lent_again_while_the_model_is_being_loaded(
+    config: BackendConfig,
+) -> None:
+    async with running(config, EAGER) as it:
+        await it.ready()
+        await it.client.lend(3600)
+        await it.client.lend(0)
+        os.kill(await loading(it), signal.SIGSTOP)  # it takes its time
+        assert await it.client.lend(1800) == saying("unloaded until")
+        status = (await it.client.status()).backend
+        assert (status.state, status.pid) == ("sleeping", None)
+        assert status.last_restart and status.last_restart.cause == saying("The card is lent until")
+        assert not alerts(it)
+        await it.client.lend(0)
+        await back(it)
+
+
+async def test_that_the_card_is_back_is_told_also_where_the_first_start_fails(
+    config: BackendConfig,
+) -> None:
+    async with running(config, EAGER) as it:
+        await it.ready()
+        await it.client.lend(3600)
+        await it.client.lend(0)
+        os.kill(await loading(it), signal.SIGKILL)
+        await back(it)
 
 
 async def test_a_turn_that_begins_while_the_card_is_lent_is_told_once_and_waits(

@@ -104,7 +104,7 @@ def test_what_each_reduction_saves(profile: Profile, found: dict[str, float]) ->
 
 
 def test_the_next_reduction_is_made_of_what_really_ran() -> None:
-    first = MemoryFallback(plain(context=8192)).started(plain(context=6000))
+    first = MemoryFallback(plain(context=8192), placed=plain(context=6000))
     less = first.reduced(Buffers(kv=1000))
     assert less and less.profile.context == 4352
     assert less.placed is None
