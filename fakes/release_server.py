@@ -124,6 +124,8 @@ class ReleaseServer:
         self.downloads += 1
         first = request.http_range.start or 0
         content = self.more.get(request.match_info["name"], self.content)[first:]
+        if not content:
+            raise web.HTTPRequestRangeNotSatisfiable
         response = web.StreamResponse(status=206 if first else 200)
         response.content_length = len(content)
         await response.prepare(request)

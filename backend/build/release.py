@@ -258,7 +258,8 @@ async def fetch(session: aiohttp.ClientSession, asset: Asset, part: Path) -> Non
     have = part.stat().st_size if part.exists() else 0
     if have == asset.size:
         return
-    headers = {"Range": f"bytes={have}-"} if have else {}
+    # More is of another release, whose file had the same name.
+    headers = {"Range": f"bytes={have}-"} if 0 < have < asset.size else {}
     async with session.get(asset.browser_download_url, headers=headers) as found:
         if found.status not in (200, 206):
             raise CannotGet(f"{found.url.host} answers HTTP {found.status} to {asset.name}.")

@@ -108,6 +108,16 @@ async def test_a_download_that_is_cut_for_ever_is_told(
     assert releases.downloads == TRIES + 1
 
 
+async def test_a_longer_part_of_another_release_is_begun_anew(
+    tmp_path: Path, releases: ReleaseServer
+) -> None:
+    part = tmp_path / "servers" / "downloads" / f"{NAME}.part"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(b"x" * (len(releases.content) + 1))
+    got = await get_release("vulkan", tmp_path, lambda line: None)
+    assert got.server.is_file()
+
+
 async def test_another_digest_installs_nothing_and_keeps_nothing(
     tmp_path: Path, releases: ReleaseServer
 ) -> None:
