@@ -27,6 +27,7 @@ from backend.server.process import FIRST_S, RETRY_S
 from backend.server.warmup import PrefixStore
 
 KEPT = 500
+LOGGED = "state", "profile", "model", "n_ctx", "pid", "restarts", "reason"  # of the server's status
 RESTARTS = "restarts.jsonl"  # in the state folder
 
 
@@ -87,17 +88,8 @@ class StatusBoard:
     def set(self, **changes: Any) -> None:
         before, self.current = self.current, self.current.model_copy(update=changes)
         if (before.state, before.profile) != (self.current.state, self.current.profile):
-            now = self.current
-            log.info(
-                "server state=%s profile=%s model=%s n_ctx=%s pid=%s restarts=%d reason=%s",
-                now.state,
-                now.profile,
-                now.model,
-                now.n_ctx,
-                now.pid,
-                now.restarts,
-                now.reason,
-            )
+            facts = (f"{name}={getattr(self.current, name)}" for name in LOGGED)
+            log.info("server %s", " ".join(facts))
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 

@@ -147,7 +147,7 @@ SIGNALS: dict[int, tuple[CauseKind, Phrase]] = {
 }
 
 
-def diagnose(code: int | None, log: Sequence[str], oom_kills: int = 0) -> Cause:
+def diagnose(code: int, log: Sequence[str], oom_kills: int = 0) -> Cause:
     """The cause of an end with exit code `code` (negative: a signal) and these log lines.
 
     `oom_kills`: the number of processes that the OOM killer ended during the run.
@@ -159,20 +159,13 @@ def diagnose(code: int | None, log: Sequence[str], oom_kills: int = 0) -> Cause:
     for pattern, kind, sentence in SIGNS:
         if found := re.search(pattern, text, re.IGNORECASE | re.MULTILINE):
             return Cause(kind, Phrase(sentence, **found.groupdict()))
-    if code is not None and code < 0:
+    if code < 0:
         crashed = Phrase("The model server crashed (signal {number}).", number=-code)
         kind, sentence = SIGNALS.get(-code, ("unknown", crashed))
         return Cause(kind, sentence)
     # No known message: quote the last line that looks like an error.
     complaint = next((line.strip() for line in reversed(log) if COMPLAINT.search(line)), "")
     said = {"said": complaint[:200]} if complaint else {}
-    if code is None:
-        known = (
-            "The model server ended: {said}"
-            if said
-            else "The model server ended without saying why."
-        )
-        return Cause("unknown", Phrase(known, **said))
     known = "The model server ended with code {code} without saying why."
     if said:
         known = "The model server ended with code {code}: {said}"

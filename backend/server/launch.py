@@ -47,7 +47,7 @@ THREADS, BATCH_THREADS = "--threads", "--threads-batch"
 MMPROJ = "--mmproj"
 TRACE_LEVEL = re.compile(r"\b4\s*[-:=]\s*trace")
 HELP_SECONDS = 30.0
-LOAD_LOOK_SECONDS = 0.1
+LOAD_LOOK_SECONDS = 0.1  # a server does not signal that it is ready
 CUDA_CACHE_BYTES = str(4 << 30)  # the most that the driver accepts
 NO_CARD = {"CUDA_VISIBLE_DEVICES": ""}
 TEMPLATE_KEY = "tokenizer.chat_template"
@@ -192,7 +192,7 @@ async def loaded_server(
             if monotonic() - began > longest:
                 form = "The model did not finish loading ({seconds} s)."
                 raise CannotStart(Cause("slow load", Phrase(form, seconds=round(longest))))
-            await asyncio.sleep(LOAD_LOOK_SECONDS)  # it does not signal that it is ready
+            await asyncio.sleep(LOAD_LOOK_SECONDS)
         yield process, server
 
 

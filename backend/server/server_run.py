@@ -16,7 +16,7 @@ from backend.protocol import PREFIX, SCHEDULED, Phrase, Restored
 from backend.server.canary import Canary
 from backend.server.chat_states import NOTHING_SHARED, PART, ChatStates
 from backend.server.diagnosis import Cause, diagnose, on_cpu
-from backend.server.launch import Launch
+from backend.server.launch import LOAD_LOOK_SECONDS, Launch
 from backend.server.llama import LlamaServer, ServerAway, ServerRefused, Slots, llama_server
 from backend.server.memory_fallback import Buffers, logged_buffers
 from backend.server.process import ServerProcess, server_process
@@ -32,7 +32,6 @@ from backend.state import PROXY, BackendState
 
 log = logging.getLogger(__name__)
 
-HEALTH_OFTEN, HEALTH_SELDOM, OFTEN_FOR = 0.1, 0.5, 10.0  # seconds, while it loads
 HUNG = frozenset({"wedged", "stopped", "slow load"})  # these do not react to TERM
 ON_CPU = Phrase("The model runs on the processor instead of the GPU, many times slower.")
 ASLEEP = Phrase("The model server does not compute any more after the machine has slept.")
@@ -192,9 +191,7 @@ class ServerRun:
             marks = read, resident, float(process.log.total)
             if cause := detector.check(monotonic(), proc.cpu_seconds(pid) or 0.0, marks):
                 raise RunEnded(cause)
-            young = monotonic() - began < OFTEN_FOR
-            # The server does not signal that it is ready.
-            await asyncio.sleep(HEALTH_OFTEN if young else HEALTH_SELDOM)
+            await asyncio.sleep(LOAD_LOOK_SECONDS)
 
     def _on_cpu(self, process: ServerProcess) -> bool:
         """Whether a server that should use a GPU runs on the CPU."""

@@ -18,11 +18,8 @@ FROZEN_SECONDS = 10.0  # between two looks at a load: this process was frozen, t
 LOAD_SHARE = 0.3  # of one core
 COMPILE_SECONDS = 600.0  # the driver compiles one of llama.cpp's modules, and the server is silent
 PATIENCE = 4.0  # multiple of the measured prefill time
-LOAD_STEPS = (
-    4 << 20,
-    8.0,
-    0.0,
-)  # bytes read, resident MiB, bytes printed: a larger step is progress
+# Bytes read, resident MiB, bytes printed: a larger step is progress.
+LOAD_STEPS = 4 << 20, 8.0, 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +46,11 @@ class Observation:
 class StallLimits:
     """Seconds without progress after which the server counts as hung.
 
-    `silent`: the server may not answer while it works, for at most `silent_seconds`.
+    `silent_seconds`: as long it may be silent while it works, if that is longer.
     """
 
     stall_seconds: float = STALL_SECONDS
-    silent: bool = False
-    silent_seconds: float = 600.0
+    silent_seconds: float = 0.0
 
 
 def stall_limits(
@@ -75,8 +71,7 @@ def stall_limits(
     longest = (PATIENCE * context / speed if ik else 0, COMPILE_SECONDS if compiling else 0)
     return StallLimits(
         stall_seconds=max(stall, PATIENCE * batch / speed),
-        silent=ik or compiling,
-        silent_seconds=max(stall, *longest),
+        silent_seconds=max(longest),
     )
 
 
@@ -119,7 +114,7 @@ class StallDetector:
         # A request of another local program may hang until one of a chat waits behind it.
         if silence < self.limits.stall_seconds or not seen.wanted:
             return None
-        works = self.limits.silent and seen.at - self.last_load < self.limits.stall_seconds
+        works = seen.at - self.last_load < self.limits.stall_seconds
         if works and silence < self.limits.silent_seconds:
             return None
         sentence = "The model server hung: no token and no progress for {seconds} s."

@@ -68,7 +68,7 @@ def test_a_clients_heartbeat_counts_where_the_server_is_silent() -> None:
 
 def test_a_silent_engine_may_prefill_for_150_seconds_while_it_works() -> None:
     limits = stall_limits("ik_llama.cpp", 2048, 24_000, 160.0)
-    assert limits == StallLimits(stall_seconds=51.2, silent=True, silent_seconds=600.0)
+    assert limits == StallLimits(stall_seconds=51.2, silent_seconds=600.0)
     by_cpu = [Observation(at=1.0 * n, slots=None, cpu_seconds=2.0 * n) for n in range(150)]
     by_gpu = [Observation(at=1.0 * n, slots=None, gpu=0.9) for n in range(150)]
     assert causes(limits, by_cpu) == causes(limits, by_gpu) == [None] * 150
