@@ -61,7 +61,7 @@ def voltaire(
     given = [*_configured(home, config), *words]
     done = subprocess.run(
         [VOLTAIRE, *given],
-        preexec_fn=_becoming(given, {**own_environment(), **folders(home), **(env or {})}),
+        preexec_fn=becoming(given, {**own_environment(), **folders(home), **(env or {})}),
         input=stdin.encode(),
         capture_output=True,
         timeout=SECONDS,
@@ -98,7 +98,7 @@ async def start_voltaire(
     process = await asyncio.create_subprocess_exec(
         VOLTAIRE,
         *words,
-        preexec_fn=_becoming([str(word) for word in words], env or os.environ),
+        preexec_fn=becoming([str(word) for word in words], env or os.environ),
         **more,
     )
     waiting = asyncio.create_task(_end_with_loop(process))
@@ -118,7 +118,8 @@ async def _end_with_loop(process: asyncio.subprocess.Process) -> None:
             await process.wait()
 
 
-def _becoming(words: list[str], env: Mapping[str, str]) -> Callable[[], NoReturn]:
+def becoming(words: list[str], env: Mapping[str, str]) -> Callable[[], NoReturn]:
+    """What a child does between its fork and its exec, which never comes."""
     return partial(_become, words, dict(env))
 
 

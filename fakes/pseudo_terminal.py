@@ -1,6 +1,6 @@
-"""A program on a terminal of its own, as a person at a keyboard has it.
+"""`voltaire` on a terminal of its own, as a person at a keyboard has it.
 
-async with typing_at([program, "setup"]) as terminal:
+async with typing_at(["setup"]) as terminal:
     await terminal.until("Time zone")
     terminal.type("UTC\n")
     assert await terminal.ended() == 0
@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from fakes.command_line import VOLTAIRE, becoming
 from fakes.patience import SECONDS, soon
 
 CTRL_C, CTRL_D = "\x03", "\x04"
@@ -95,15 +96,19 @@ class PseudoTerminal:
 
 @asynccontextmanager
 async def typing_at(
-    command: Sequence[str | Path], env: Mapping[str, str] | None = None
+    words: Sequence[str | Path], env: Mapping[str, str] | None = None
 ) -> AsyncIterator[PseudoTerminal]:
-    """Run the command with a terminal as its standard streams, which is also its controlling one."""
+    """Run a command with a terminal as its standard streams, which is also its controlling one."""
+
+    def become() -> None:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        becoming([str(word) for word in words], env or os.environ)()
+
     side, other = os.openpty()
     fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     try:
         process = await asyncio.create_subprocess_exec(
-            *command, stdin=other, stdout=other, stderr=other, env=env, start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            VOLTAIRE, *words, stdin=other, stdout=other, stderr=other, start_new_session=True, preexec_fn=become
         )  # fmt: skip
     finally:
         os.close(other)

@@ -11,7 +11,6 @@ from backend.build.build import VERSION
 from backend.build.release import RELEASES_VARIABLE
 from bot.cli.setup import READY_TO_RUN
 from fakes import gguf_maker
-from fakes.command_line import VOLTAIRE
 from fakes.hub import Hub
 from fakes.localgram import Localgram
 from fakes.patience import SECONDS
@@ -36,17 +35,8 @@ def wizard(home: Path, *words: str, **more: str) -> AbstractAsyncContextManager[
         "XDG_STATE_HOME": str(home / "s"),
     }
     environment |= {"HF_HOME": str(home / "hf"), **ELSEWHERE, **more}
-    return typing_at(
-        [
-            VOLTAIRE,
-            "--config",
-            home / "c" / "voltaire" / "config.toml",
-            "setup",
-            "--no-units",
-            *words,
-        ],
-        environment,
-    )
+    config = home / "c" / "voltaire" / "config.toml"
+    return typing_at(["--config", config, "setup", "--no-units", *words], environment)
 
 
 async def test_without_network_token_and_card(tmp_path: Path) -> None:
@@ -228,8 +218,8 @@ async def test_a_compilation_shows_that_it_goes_on(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "go")
     program(tmp_path / "tools" / "cmake", f"read line < {tmp_path / 'go'}")
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "s"), "PATH": path}
-    command = [str(VOLTAIRE), "--config", os.devnull, "server", "build", "--cpu"]
-    async with typing_at(command, environment) as terminal:
+    words = ["--config", os.devnull, "server", "build", "--cpu"]
+    async with typing_at(words, environment) as terminal:
         await terminal.until("CPU.*about .* minutes")
         for _ in range(2):
             await terminal.until(r"working, \d+ s")

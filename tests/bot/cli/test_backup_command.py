@@ -98,7 +98,7 @@ async def test_at_a_terminal_both_show_what_they_do(tmp_path: Path) -> None:
         (["backup", str(file)], "copying"),
         (["restore", "--yes", str(file)], "unpacking"),
     ):
-        async with typing_at([VOLTAIRE, *words], environment(tmp_path)) as terminal:
+        async with typing_at(words, environment(tmp_path)) as terminal:
             await terminal.until(f"{told}.*, \\d s")
             assert await terminal.ended() == 0
     assert await said(state) == ["before"]

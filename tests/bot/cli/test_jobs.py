@@ -9,7 +9,7 @@ from agent.schedule.times.rule import date_words
 from agent.store import open_store
 from agent.timezones import local_time
 from bot.state import DATABASE
-from fakes.command_line import VOLTAIRE, folders, own_environment, voltaire
+from fakes.command_line import folders, own_environment, voltaire
 from fakes.pseudo_terminal import typing_at
 from fakes.words import saying
 
@@ -49,7 +49,7 @@ def test_a_job_that_is_declined_is_not_made(tmp_path: Path) -> None:
 async def test_a_question_is_answered_on_the_terminal(tmp_path: Path) -> None:
     add = ("jobs", "add", "tomorrow at midnight buy milk")
     environment = {**own_environment(), **folders(tmp_path)}
-    async with typing_at([VOLTAIRE, *add], environment) as terminal:
+    async with typing_at(add, environment) as terminal:
         await terminal.answer((", or .*\n.*in clearer words:", "tomorrow at 8:00 buy milk"))
         await terminal.answer(("Task “buy milk”.*\n.*Make this job.*:", "y"))
         assert await terminal.ended() == 0, terminal.output
