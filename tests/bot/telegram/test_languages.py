@@ -4,9 +4,12 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
+
 from agent.language import catalogue, languages, speaking
 from agent.model import Request
 from bot.localgram import Message
+from bot.telegram import handlers
 from bot.texts import TEXTS, Texts
 from fakes.bot_running import TelegramScenario
 from fakes.localgram import Localgram, Person, is_final
@@ -94,8 +97,9 @@ async def test_a_configured_language_is_that_of_all(
 
 
 async def test_telegram_is_told_the_commands_in_every_language_once(
-    scenario: TelegramScenario,
+    scenario: TelegramScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(handlers, "languages", languages)
     gram, others = scenario.gram, languages()[1:]
 
     def registered() -> list[str]:
