@@ -109,7 +109,7 @@ async def phone(port: int) -> AsyncIterator[tuple[Localgram, Person]]:
         except OSError as error:
             how = "make demo PORT=" if os.environ.get("MAKELEVEL") else "--port "
             raise Failed(
-                f"Port {port} cannot be used: {error.strerror}. Choose another: {how}{port + 1}."
+                f"Port {port} cannot be used: {os.strerror(error.errno or 0)}. Choose another: {how}{port + 1}."
             ) from None
         yield gram, gram.user("You", id=OWNER, started=True)
 

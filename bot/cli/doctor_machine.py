@@ -363,7 +363,7 @@ async def calendar(settings: Settings) -> list[Finding]:
             remedy = f"Look at agent.calendar.{name}; docs/calendar.md says what it takes."
             findings.append(failure("calendar", f"{name}: {error}", remedy))
         else:
-            detail = f"{name} answers; today has {len(found['entries'])} entries."
+            detail = f"{name} answers; entries today: {len(found['entries'])}."
             findings.append(passed("calendar", detail))
     return findings
 

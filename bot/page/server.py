@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import json
 import logging
+import os
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -220,7 +221,7 @@ async def serve_page(
                 port = await stack.enter_async_context(serving)
             except OSError as error:
                 raise PageRefused(
-                    f"The page cannot listen at {host}:{port}: {error.strerror}. Elsewhere: --listen HOST:PORT"
+                    f"The page cannot listen at {host}:{port}: {os.strerror(error.errno or 0)}. Elsewhere: --listen HOST:PORT"
                 ) from None
             names = LOOPBACK if host in LOOPBACK else {host}
             access.origins |= {f"http://{name}:{port}" for name in names}

@@ -36,7 +36,7 @@ async def test_calendar_accounts_each_in_one_sentence(tmp_path: Path, home: Cale
     }
     found = await calendar(settings(tmp_path, calendar=accounts))
     assert [(each.status, each.detail) for each in found] == [
-        ("pass", "home answers; today has 0 entries."),
+        ("pass", "home answers; entries today: 0."),
         ("fail", saying("stranger: The server", "does not take its user and password")),
         ("fail", saying("keyless: The password_file of the calendar keyless")),
         ("fail", saying("away: The server", "cannot be reached")),

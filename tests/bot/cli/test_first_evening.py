@@ -104,6 +104,7 @@ async def test_a_taken_port_names_the_option_of_the_command_that_was_given(
         )  # fmt: skip
         _, err = await asyncio.wait_for(process.communicate(), SECONDS)
     assert (process.returncode, how in err.decode()) == (1, True), err
+    assert f"Port {port} cannot be used: Address already in use." in err.decode()
 
 
 def own_state(folder: Path) -> str:
