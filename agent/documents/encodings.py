@@ -67,7 +67,10 @@ MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe\0\0", "utf-32-le"), (b"\0\0\xfe
 # Encodings that need no byte beyond ASCII, by what begins their letters; the name of one that ASCII may look like.
 SEVEN_BITS = ((b"\x1b$)C", "iso2022_kr", ""), (b"\x1b(I", "iso2022_jp_ext", ""), (b"\x1b$", "iso2022_jp_2", ""), (b"~{", "hz", "HZ"), (b"+", "utf-7", "UTF-7"))  # fmt: skip
 UNREADABLE = re.compile(r"[\0-\x08\x0e-\x1f\U00030000-\U0010ffff]")
-UTF_8, ODD_BYTE = re.compile(r"[^\x00-\x7f\udc80-\udcff]"), re.compile(r"[\udc80-\udcff]")
+ODD_BYTE, NO_LETTER = (
+    re.compile(r"[\udc80-\udcff]"),
+    re.compile("[\x80-\x9f\u2500-\u259f\ue000-\uf8ff]"),
+)
 LATIN = ("cp1252", "cp1250", "cp1254", "cp850", "mac_roman", "iso8859-2", "cp852", "cp1257")
 WORD = re.compile(r"[^\W\d_]+")
 # Signs where they belong: prices, apostrophes, quotation marks, dashes, bullets.
@@ -107,8 +110,9 @@ def decoded(raw: bytes) -> tuple[str, str]:
         if error.end == len(raw) and not raw[: error.start].isascii():  # cut off
             return raw.decode("utf-8", "replace"), ""
     sample = b"\n".join(line for line in raw.split(b"\n") if not line.isascii())[:SAMPLE]
-    text = sample.decode("utf-8", "surrogateescape")
-    if len(UTF_8.findall(text)) > 3 * len(ODD_BYTE.findall(text)):
+    text = sample.decode("utf-8", "ignore")
+    count = len(text) - len(text.encode("ascii", "ignore"))
+    if count > 3 * (len(sample) - len(text.encode())):
         text = raw.decode("utf-8", "surrogateescape")
         mended = ODD_BYTE.sub(lambda odd: bytes([ord(odd[0]) & 0xFF]).decode("cp1252", "replace"), text)  # fmt: skip
         return mended, "Some of its bytes are not UTF-8; they were read as Windows-1252."
@@ -166,7 +170,7 @@ def score(sample: bytes, encoding: str) -> float:
             good += size * (1 - 0.4 * rank / len(frequent))
         elif wide and character.isalpha() and character > "\u0400":
             good += times
-        elif re.match("[\x80-\x9f\u2500-\u259f\ue000-\uf8ff]", character):
+        elif NO_LETTER.match(character):
             good -= size
     good += len(SIGNS.findall(text)) / 2
     good -= 2 * len((UNLIKELY_KANA if wide else BEFORE_NO_LETTER).findall(text))
