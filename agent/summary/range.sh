@@ -24,5 +24,10 @@ if [ -n "$last" ]; then
         exit 0
     fi
 fi
-base=$(command git rev-list -1 --before="$days days ago" "$head")
+# A commit that a wrong clock dated hides none before it; git before 2.37 knows no such filter.
+if recent=$(command git rev-list --first-parent --since-as-filter="$days days ago" "$head"); then
+    base=$([ -z "$recent" ] && echo "$head" || command git rev-parse -q --verify "${recent##*$'\n'}^")
+else
+    base=$(command git rev-list -1 --before="$days days ago" "$head")
+fi
 echo "days $head ${base:-$empty}"

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -164,3 +165,53 @@ async def test_what_git_cannot_read_is_told_in_its_words(tmp_path: Path, form: s
     shell(made.path, command)
     with pytest.raises(AgentError, match=f"Git cannot read that repository: .*{words}"):
         await collect(git, str(made.path), await commit_range(git, str(made.path), days=9000))
+
+
+def commits(*days: int) -> str:
+    """Commands for a commit of each age, from the oldest; each is called by its age."""
+    return "".join(
+        f"GIT_COMMITTER_DATE='@{int(time.time()) - day * 86400} +0000' git commit -q --allow-empty -m {day}\n"
+        for day in days
+    )
+
+
+MERGE = "GIT_COMMITTER_DATE=@$(($(date +%s) - {age} * 86400)) git merge -q --no-ff -m merged{age} side\n"
+DATED = {  # the commits, and which of them are the last week's
+    "as they should be": (commits(30, 3, 1), "3 1"),
+    "the newest of 1970": (commits(30, 3, 20000), "3 20000"),
+    "one of 1970 within": (commits(30, 3, 20000, 1), "3 20000 1"),
+    "a clock a week behind": (commits(30, 3, 8), "3 8"),
+    "a month behind": (commits(30, 3, 40, 1), "3 40 1"),
+    "the first is the newest": (commits(3, 30, 2), "3 30 2"),
+    "two clocks in turn": (commits(30, 5, 20000, 4, 20000), "5 20000 4 20000"),
+    "only the first is recent": (commits(1, 9, 9), "1 9 9"),
+    "years ahead, then behind": (commits(30, -4000, 30), "-4000 30"),
+    "a year behind": (commits(400, 6, 366, 365), "6 366 365"),
+    "all of 1970": (commits(20000, 20000), ""),
+    "all old": (commits(30, 20), ""),
+    "an older branch, merged": (
+        f"{commits(30)}git branch side\n{commits(12)}git checkout -q side\n{commits(9)}git checkout -q main\n"
+        + MERGE.format(age=1),
+        "9",
+    ),
+    "an older branch, merged by a wrong clock": (
+        f"{commits(30)}git branch side\n{commits(12)}git checkout -q side\n{commits(5)}git checkout -q main\n"
+        + MERGE.format(age=8)
+        + commits(2),
+        "2",
+    ),
+}
+
+
+@pytest.mark.parametrize(("made", "recent"), DATED.values(), ids=DATED)
+async def test_wrong_clocks_hide_no_commit(tmp_path: Path, made: str, recent: str) -> None:
+    path = Repository(tmp_path / "r").path
+    identity = "git config user.name A; git config user.email a@b\n"
+    shell(path, identity + made)
+    if not recent:
+        with pytest.raises(NothingToDo):
+            await commit_range(git, str(path))
+        return
+    span = await commit_range(git, str(path))
+    found = await subjects(git, str(path), span)
+    assert [line.split(": ")[1] for line in found] == recent.split()
