@@ -12,6 +12,7 @@ subject.py   what is attacked: a sandbox, or a plain subprocess with naive file 
 attack.py    one attack, and how its success is seen
 cases/       the attacks, one file per area
 suite.py     runs them
+rooms.py     what the programs that read strangers' bytes reach once they are taken over
 unit.py      runs them in the bot's unit, which a systemd of its own has started
 walls.py     the walls, and how each is taken down
 hardening.py whether what the unit asks for is in force there
