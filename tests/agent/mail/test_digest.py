@@ -37,5 +37,7 @@ async def test_a_job_reads_what_its_chat_may_read(tmp_path: Path, dovecot: Dovec
             await owner.send("/schedule in 5 seconds: tell me what is new in my mail")
             planned = await owner.next_message()
             await owner.press(planned, TEXTS.plan_it)
-            told = await owner.next_message(where=lambda each: "Greetings" in each.text)
+            told = await owner.next_message(
+                where=lambda each: is_final(each) and "Greetings" in each.text
+            )
     assert told.text.startswith("Your mail") and "Invoice" in told.text
