@@ -37,7 +37,7 @@ from bot.cli.connect import telling_what_keeps
 from bot.cli.logs import overlap
 from bot.cli.progress import STARTING, reading_program, sign_of_life
 from bot.installed_program import ROOT
-from fakes.command_line import VOLTAIRE, folders, own_environment, start_voltaire
+from fakes.command_line import folders, own_environment, start_voltaire
 from fakes.command_line import voltaire_beside as voltaire
 from fakes.model_scripted import ModelServer, says
 from fakes.patience import SECONDS
@@ -434,7 +434,7 @@ def test_make_install_ends_with_how_to_call_it_and_what_comes_next(tmp_path: Pat
 
 async def test_pocket_calls_nothing_done_that_was_denied(tmp_path: Path) -> None:
     environment = {**own_environment(), **folders(tmp_path)}
-    async with typing_at([VOLTAIRE, "chat"], environment) as chat:
+    async with typing_at(["chat"], environment) as chat:
         for shown, typed in (("›", "every day at 7 remind me to stretch"), ("Deny", "2")):
             await chat.until(shown)
             chat.type(f"{typed}\n")
