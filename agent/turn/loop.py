@@ -219,7 +219,7 @@ class TurnLoop:
         if self.tools.misses_reminder():
             planned = await self.ask(tool_choice="required", only=frozenset({"schedule"}))
             if planned.calls:
-                return planned
+                await self.act(planned)
         closed = self.tools.closed if self.tools.done <= {"schedule", "remember"} else ""
         if again and (said := self.tools.letter or closed):
             return Step(Assistant(said))
@@ -228,7 +228,12 @@ class TurnLoop:
         found = any(self.tools.outcomes.values())
         if not found and (answer := await self.remembered(step)):
             return answer
-        if found and (self.shelled or not self.tools.only_looked()):
+        if found and self.tools.only_looked():
+            if new := await self.rewrite():
+                return new
+            if self.shelled:
+                raise Looping(self.tools.report(translated(texts.NO_RESULT)))
+        elif found:
             if not (again or self.tools.strange) and self._reports(step.text):
                 return step
             step = await self.ask(tool_choice="none", results=self.tools.results())
@@ -331,8 +336,9 @@ class TurnLoop:
         return await self.ask(tool_choice="required", afresh=True)
 
     async def rewrite(self) -> Step | None:
-        """The step that changes a file, by a model that is shown it and asked, once a turn, for the whole new one."""
-        if self.rewritten:
+        """The step that edits a file that the message names, of a model that is shown it and asked, once a turn, for the
+        whole new one."""
+        if self.rewritten or not await self.tools.to_edit():
             return None
         self.rewritten = True
         await self.tools.read_named()

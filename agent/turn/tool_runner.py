@@ -38,14 +38,17 @@ PRINTS = re.compile(r"(echo|printf) [^|<>$`;&\n\d]+")  # words, and nothing else
 CODE = re.compile(r"^ *```(\w*)[^\n]*\n(.+?)^ *```", re.DOTALL | re.MULTILINE)
 SHELLS = ("sh", "bash", "shell", "console")
 _FIRST = r"(?:^|[.,:;!?\n] ?|\b(?:please|and|then|now|you|bitte|und|et|y|favor|in \S+\.\w+,?) )"
-WANTS_CHANGE = re.compile(
-    _FIRST + r"(?:sort|change|replace|edit|update|fix|repair|append|insert|correct|add(?! up)"
-    r"|move|rename|copy|delete|remove"
-    r"|sortier|änder|ersetz|bearbeit|korrigier|reparier|füg|verschieb|benenn|kopier|lösch|entfern"
-    r"|trie|change|remplace|modifie|corrige|répare|ajoute|déplace|renomme|copie|supprime|efface"
-    r"|ordena|cambia|reemplaza|edita|corrige|repara|añade|agrega|mueve|renombra|copia|borra|elimina)",
-    re.IGNORECASE,
+_EDIT = (
+    r"sort|change|replace|edit|update|fix|repair|append|insert|correct|add(?! up)"
+    r"|sortier|änder|ersetz|bearbeit|korrigier|reparier|füg|trie|change|remplace|modifie|corrige|répare|ajoute"
+    r"|ordena|cambia|reemplaza|edita|corrige|repara|añade|agrega"
 )
+_MOVE = (
+    r"move|rename|copy|delete|remove|verschieb|benenn|kopier|lösch|entfern"
+    r"|déplace|renomme|copie|supprime|efface|mueve|renombra|copia|borra|elimina"
+)
+WANTS_EDIT = re.compile(f"{_FIRST}(?:{_EDIT})", re.IGNORECASE)
+WANTS_CHANGE = re.compile(f"{_FIRST}(?:{_EDIT}|{_MOVE})", re.IGNORECASE)
 WANTS_LESS = re.compile(
     r"\b(?:delete|remove|drop|cut|keep|only|filter|clean|trim|shorten|dedup|duplicat|unique|overwrite|replace"
     r"|lösch|entfern|behalt|kürz|doppelt|supprim|enlev|retir|gard|raccourc|elimin|borra|quita|acorta)",
@@ -178,6 +181,10 @@ class ToolRunner:
             return ""
         return next(iter(before))
 
+    async def to_edit(self) -> bool:
+        """Whether the message wants a file edited that it names, and that is as it was."""
+        return bool(WANTS_EDIT.search(self.transcript.words()) and await self.unchanged())
+
     async def read_named(self) -> None:
         """Read the files that the message names, but those that calls have read."""
         calls = [call for call, _ in self.transcript.results() if self.outcomes.get(call.id)]
@@ -212,7 +219,7 @@ class ToolRunner:
     async def _revised(self, code: str) -> str:
         """The file that the message wants changed, was not yet, and that the code is a version of; else ""."""
         words = self.transcript.words()
-        if WANTS_CHANGE.search(words) and not self.done.intersection(WRITING):
+        if WANTS_EDIT.search(words) and not self.done.intersection(WRITING):
             for name in await self.named_files(words):
                 held = await self._held(name)
                 if code.splitlines() != held and revises(code, held):

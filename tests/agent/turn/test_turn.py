@@ -716,13 +716,14 @@ class TestAnswersOfSmallModels:
     ) -> None:
         bench.constrain, bench.results["cat a.txt"] = "always", "Ann: 14 June"
         bench.journal.messages[-1] = User(words)
-        plan = calls("schedule", when="tomorrow at 9", task="call Ann")
+        plan = calls("schedule", when="tomorrow at 9", task="ring up Bob")
         finished = await bench.run(
-            calls("bash", command="cat a.txt"), says("Ann has it on 14 June."), plan, says("Done.")
+            calls("bash", command="cat a.txt"), says("Ann has it on 14 June."), plan
         )
         assert [name for name, _ in bench.ran] == ["bash", "schedule"]
         assert bench.model.requests[2].only == {"schedule"}
-        assert "Reminder “call Ann”" in finished.text
+        assert finished.text.startswith("Ann has it on 14 June.")
+        assert "Reminder “ring up Bob”" in finished.text
 
     @pytest.mark.parametrize(
         "words", ["Did I ask you to remind me at 9? See a.txt.", "What did a.txt say?"]
@@ -756,6 +757,21 @@ class TestAnswersOfSmallModels:
         )
         assert [name for name, _ in bench.ran] == ["list_files", "bash"]
         assert "There are 2" not in finished.text
+
+    async def test_and_is_not_believed_where_that_failed(self, bench: Bench) -> None:
+        bench.constrain, bench.results["list"] = (
+            "always",
+            "2 files:\na.txt (1 bytes)\nb.csv (1 bytes)",
+        )
+        bench.journal.messages[-1] = User("Move the files in inbox into folders by type.")
+        finished = await bench.run(
+            calls("list_files", pattern="*"),
+            says("There are 2 files: a.txt and b.csv."),
+            calls("bash", command="fail"),
+            says("The files have been moved to the folders text and tables."),
+        )
+        assert finished.text.startswith(texts.NO_RESULT)
+        assert "exit code 1" in finished.text
 
     async def test_a_call_that_worked_and_is_made_again_ends_with_what_was_done(
         self, bench: Bench
