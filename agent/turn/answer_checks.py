@@ -288,7 +288,8 @@ _SAVED = pattern(
     r"\bhe (?:guardado|anotado|apuntado|memorizado)|\blo recordaré",
 )
 _DONE = pattern(
-    _I + r"(?:created|written|wrote|edited|changed|updated|fixed|deleted|removed|renamed|moved"
+    _I
+    + r"(?:created|written|wrote|added(?! up)|edited|changed|updated|fixed|deleted|removed|renamed|moved"
     r"|copied|committed|installed|sent|executed|run|ran) (?!no\b|not\b|nothing\b)" + _THING,
     r"\bich habe (?!kein|nicht)[^.?!]{0,60}(?:erstellt|gelöscht|geändert|umbenannt|verschoben|geschrieben)\b",
     r"\bj'ai (?:créé|supprimé|modifié|renommé|déplacé|corrigé|écrit) [^.?!]{0,40}(?:fichier|dossier|script)",

@@ -85,11 +85,11 @@ class Journal(Protocol):
     async def compact(
         self, messages: Sequence[Message], begins: Callable[[], None], *, full: bool
     ) -> TurnState | None:
-        """Shorten the transcript when it nears the window; the new state, or None if nothing changed.
+        """Shorten the stored transcript if it nearly fills the window. Returns the new state, None if nothing changed.
 
-        Called before every model call. `full`: the server has just refused the
-        transcript as too long, so shorten it whatever the count says. `begins` is
-        called when that is going to take a while.
+        Called before every model call with the messages that it would send. With `full` the transcript is shortened
+        even if it seems to fit: the server has just refused it as too long. `begins` is called before a model is
+        asked for a summary, which takes a while.
         """
         ...
 
@@ -197,7 +197,8 @@ class Conversation:
         await complete(take_in())
 
     async def compact(self, begins: Callable[[], None], *, full: bool = False) -> bool:
-        """Whether the transcript was shortened; the plan of the task is then repeated behind it."""
+        """Shorten the transcript as `Journal.compact` does, and append the task's plan again if that changed anything.
+        Returns whether it did."""
         state = await self._journal.compact(self.messages, begins, full=full)
         if state is None:
             return False

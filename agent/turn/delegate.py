@@ -110,7 +110,8 @@ class TransientJournal:
     async def compact(
         self, messages: Sequence[Message], begins: Callable[[], None], *, full: bool
     ) -> TurnState | None:
-        """When the server finds it too long, all tool results but the last are shortened."""
+        """If the server has refused the transcript as too long, cut all tool results but the last to `SHORT` characters.
+        Returns the new state, None if nothing was cut. No model is asked, so `begins` is not called."""
         results = [(n, m) for n, m in enumerate(messages) if isinstance(m, ToolResult)][:-1]
         long = [(n, m) for n, m in results if len(m.text) > SHORT + len(texts.SHORTENED) + 1]
         if not full or not long:

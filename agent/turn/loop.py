@@ -176,9 +176,6 @@ class TurnLoop:
                 await self.transcript.note(advice)
             elif text:
                 if self.constrained and (path := await self.tools.unchanged()):
-                    if new := await self.rewrite():
-                        await self.act(new)
-                        continue
                     text = f"{text}\n\n{translated(texts.AS_IT_WAS).format(path=path)}"
                 return Ending(text, "done", step.message)
             elif step.cut_call:
@@ -223,14 +220,12 @@ class TurnLoop:
         closed = self.tools.closed if self.tools.done <= {"schedule", "remember"} else ""
         if again and (said := self.tools.letter or closed):
             return Step(Assistant(said))
-        if written := await self.tools.drafted(step.text):
+        if written := await self.tools.drafted(step.text) or await self.rewrite():
             return written
         found = any(self.tools.outcomes.values())
         if not found and (answer := await self.remembered(step)):
             return answer
         if found and self.tools.only_looked():
-            if new := await self.rewrite():
-                return new
             if self.shelled:
                 raise Looping(self.tools.report(translated(texts.NO_RESULT)))
         elif found:
@@ -316,7 +311,8 @@ class TurnLoop:
         return step if kept and not step.calls else None
 
     async def own_knowledge(self) -> Step | None:
-        """The answer, without tools that found nothing, to a question of no file; it says that it is the model's own."""
+        """Ask the model to answer from what it knows, after the tools found nothing. Returns its answer, marked as the
+        model's own; None if the message is no question, speaks of a file, or got no usable answer."""
         words = self.transcript.words()
         question = words.rstrip().endswith(("?", "？")) and not SPEAKS_OF_FILE.search(words)
         if not question or not (step := await self.own_words()):
@@ -366,8 +362,9 @@ class TurnLoop:
         return confirms or tells(text, told, self.transcript.words())
 
     def _empty(self, text: str) -> bool:
-        """Whether an answer is a command to run oneself, or groundless."""
-        return instructs(text) or self._groundless(text)
+        """Whether an answer is a command to run oneself, claims what was not done, or is groundless."""
+        claims = false_claim(text, self.tools.done)
+        return instructs(text) or bool(claims) or self._groundless(text)
 
     def _groundless(self, text: str) -> bool:
         """Whether an answer has nothing but the person's own words, or a number or a file out of the air, or repeats
@@ -458,7 +455,8 @@ class TurnLoop:
                 request = replace(request, constrained=True)  # what could not be run is forgotten
 
     async def compact(self, *, full: bool = False) -> bool:
-        """Whether the transcript was shortened; while its summary is written, a notice says so."""
+        """Shorten the transcript if it nearly fills the window (with `full`, in any case), and show a notice while a
+        model writes the summary. Returns whether anything was shortened."""
         began = False
 
         def begins() -> None:

@@ -38,7 +38,9 @@ class RepeatedTextDetector:
         self._in_code = False
 
     def feed(self, piece: str) -> bool:
-        """Whether the text repeats itself by now."""
+        """Append a piece of the generated text. Returns whether the text ends in a loop.
+
+        The check costs time, so it runs once every `STRIDE` characters and returns False in between."""
         self._tail = (self._tail + piece)[-DATA_LENGTH:]
         *lines, self._line = (self._line + piece).split("\n")
         for line in lines:

@@ -206,8 +206,9 @@ class ToolRunner:
         return missing[0] if len(missing) == 1 else ""
 
     async def drafted(self, text: str) -> Step | None:
-        """The step that writes an answer's block of code to the file that the message wants made, if that is not
-        there, or changed, if the block is a version of it: small models show what they are to write."""
+        """Make a `write_file` call of the first fitting block of code in an answer: small models show a file's content
+        instead of writing it. The block goes to the file that the message asks to create, if that is not there yet, or
+        to the file that it asks to change, if the block is a new version of that. Returns None if there is none."""
         for language, code in CODE.findall(text):
             path = await self.missing_file() or await self._revised(code)
             if path and (language not in SHELLS or path.endswith(".sh")):
@@ -447,7 +448,8 @@ class ToolRunner:
         return output, list(dict.fromkeys(context.strangers))
 
     def _names_known(self, listed: str) -> bool:
-        """Whether a list has no file but those that the message names: a small model takes it for what they say."""
+        """Whether a list of files names only files that the message names too: it tells nothing new, and a small model
+        would take it for the content of those files."""
         names = re.findall(r"^(.+) \(\d+ bytes[^)]*\)$", listed, re.MULTILINE)
         words = self.transcript.words()
         return all(posixpath.basename(name) in words for name in names)

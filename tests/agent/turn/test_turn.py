@@ -1005,6 +1005,29 @@ class TestAnswersOfSmallModels:
         assert (bench.contents["greet.py"] == held.encode()) is not written
         assert finished.text.startswith("It was written." if written else told)
 
+    async def test_also_who_goes_round_in_a_circle(self, bench: Bench) -> None:
+        held, new = "def greet(n)\n    return n\n", "def greet(n):\n    return n\n"
+        bench.constrain, bench.contents = "always", {"greet.py": held.encode()}
+        bench.journal.messages[-1] = User("The test fails. Fix greet.py.")
+        test = calls("bash", command="fail")
+        finished = await bench.run(test, test, says(f"```\n{new}```"), says("It was written."))
+        assert bench.contents["greet.py"].decode() == new
+        assert finished.text.startswith("It was written.")
+
+    async def test_what_failed_is_not_claimed_at_the_end(self, bench: Bench) -> None:
+        bench.constrain, bench.contents = (
+            "always",
+            {"tools.py": b"def half(x):\n    return x / 2\n"},
+        )
+        bench.journal.messages[-1] = User("Add a function double(x) to tools.py.")
+        finished = await bench.run(
+            *[calls("bash", command="fail")] * 2,
+            says("It is difficult."),
+            *[calls("bash", command="fail")] * 3,
+            says("I've added the function to tools.py."),
+        )
+        assert "added" not in finished.text
+
     async def test_one_that_did_is_not(self, bench: Bench) -> None:
         bench.constrain, bench.contents = "always", {"names.txt": b"Zoe\nAnna"}
         bench.journal.messages[-1] = User("sort the lines of names.txt")
