@@ -8,7 +8,7 @@ Each completion that writes something is mixed with the one before it. Leaks:
     state    it goes on where the other stood: the other's prompt, with its own last tokens
     append   the end of the other's text stands behind its own prompt
 
-With `mends` the server is honest once its cache in RAM is off and it has one slot.
+A leak that is "late ..." begins behind an answer with 500. With `mends` the server is honest once its cache in RAM is off and it has one slot.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def install(folder: Path, leak: str, *, mends: bool = False) -> Path:
     """Write an executable that is this program, and return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / "llama-server"
-    chosen = f"--leak {leak}{' --mends' * mends}"
+    chosen = f"--leak '{leak}'{' --mends' * mends}"
     program.write_text(
         f'#!/bin/sh\nexec env PYTHONPATH="{ROOT}" "{sys.executable}" -m fakes.leaking_server {chosen} "$@"\n'
     )
@@ -44,7 +44,8 @@ def install(folder: Path, leak: str, *, mends: bool = False) -> Path:
 
 class Proxy:
     def __init__(self, url: str, leak: str, session: aiohttp.ClientSession) -> None:
-        self.url, self.leak, self.session = url, leak, session
+        self.url, self.leak, self.session = url, leak.removeprefix("late "), session
+        self.fails = leak.startswith("late ")
         self.earlier: list[int] = []
 
     def mixed(self, prompt: list[int]) -> list[int]:
@@ -63,6 +64,9 @@ class Proxy:
         if request.can_read_body:
             kept["json"] = await request.json()
             if request.path == "/completion" and kept["json"]["n_predict"]:
+                if self.fails:
+                    self.fails = False
+                    return web.Response(status=500)
                 kept["json"]["prompt"] = self.mixed(kept["json"]["prompt"])
         headers = {
             name: value for name, value in request.headers.items() if name == "Authorization"

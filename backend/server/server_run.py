@@ -251,6 +251,8 @@ class ServerRun:
                 continue  # until it is back, or its exit has been noticed
             except ServerRefused as error:
                 log.warning("whether conversations stay separate cannot be checked: %s", error)
+                if error.status >= 500:
+                    continue  # it may pass
             log.info("canary leak=%s seconds=%.1f", bool(leaking), monotonic() - began)
             state.canary.add(running, now.timestamp(), leaking)
             if isolated and prefix:  # a model that cannot roll back has lost it

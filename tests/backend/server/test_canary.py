@@ -77,7 +77,7 @@ async def test_a_server_that_mixes_conversations_up_is_found_and_told(
 async def test_a_server_that_leaked_runs_with_one_slot_and_no_cache_from_then_on(
     pocket: BackendConfig,
 ) -> None:
-    program = leaking_server.install(pocket.state_dir / "fake", "state", mends=True)
+    program = leaking_server.install(pocket.state_dir / "fake", "late state", mends=True)
     config = with_server(pocket, program)
     for _ in range(2):
         async with running(config, WATCHFUL) as it:
