@@ -145,6 +145,7 @@ class TurnLoop:
                 return Ending.said(planned, "done")
             if self.constrained:
                 await self.tools.read_pages(words)
+                await self.tools.search_sent(words)
         while not (limit := self.limit_reached()):
             astray = self.constrained and self.tools.astray and not self.shelled
             step = await (self.command() if astray else self.ask())
@@ -362,9 +363,11 @@ class TurnLoop:
         return confirms or tells(text, told, self.transcript.words())
 
     def _empty(self, text: str) -> bool:
-        """Whether an answer is a command to run oneself, claims what was not done, or is groundless."""
-        claims = false_claim(text, self.tools.done)
-        return instructs(text) or bool(claims) or self._groundless(text)
+        """Whether an answer is a command to run oneself, claims what was not done or, where nothing was found, anything
+        but that, or is groundless."""
+        claims = bool(false_claim(text, self.tools.done))
+        claims |= not (any(self.tools.outcomes.values()) or refuses(text))
+        return instructs(text) or claims or self._groundless(text)
 
     def _groundless(self, text: str) -> bool:
         """Whether an answer has nothing but the person's own words, or a number or a file out of the air, or repeats

@@ -68,6 +68,14 @@ OWN = re.compile(
     r"|(?<!how )\b(?:was|am|did|have|had|do|are|were|bin|war|wurde|habe) (?:i|we|ich|wir)\b",
     re.IGNORECASE,
 )
+SENT = re.compile(
+    r"\b(?:i|we)(?:'ve| have| had| just| already)* (?:sent|gave|given|shared|uploaded|forwarded)\b"
+    r"|\b(?:ich|wir) [^.?!]{0,30}(?:geschickt|gesendet|gegeben|hochgeladen|weitergeleitet)"
+    r"|\b(?:je|nous) (?:t'|te |vous |l')*(?:ai|avons) (?:envoyé|donné|transmis|transféré)"
+    r"|\bte (?:envié|mandé|di|pasé|reenvié|he (?:enviado|mandado|dado|pasado))"
+    r"|\bя [^.?!]{0,20}(?:прислал|отправил|послал|переслал|дал)|(?:发|传|寄|转发)给你",
+    re.IGNORECASE,
+)
 ALSO_WRITE = re.compile(_FIRST + WANTS_FILE.pattern, re.IGNORECASE)
 SPEAKS_OF_FILE = re.compile(r"\w\.\w|\b(?:file|folder|datei|ordner|fichier|dossier|archivo|fichero|carpeta|script|program)", re.IGNORECASE)  # fmt: skip
 LONGEST_LETTER = 2000  # characters
@@ -118,6 +126,13 @@ class ToolRunner:
     last: str = ""  # the tool that ran last
     sought: list[str] = field(default_factory=list)  # what searches told that found nothing
     _before: dict[str, int | None] | None = None  # the files that the message names
+
+    async def search_sent(self, words: str) -> None:
+        """Search documents and past conversations for what a message asks of something that the person sent, as if the
+        model had called for it: small ones look for a file."""
+        asks = SENT.search(words) and words.rstrip().endswith(("?", "？"))
+        if asks and self._has("recall") and not (self.turn.frozen or await self.names_file(words)):
+            await self._call("recall", query=words)
 
     async def read_pages(self, words: str) -> None:
         """Read the pages whose addresses a message names, as if the model had called for them: small ones do not."""

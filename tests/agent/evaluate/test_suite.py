@@ -77,7 +77,7 @@ async def test_a_small_model_replaces_no_file_that_it_has_not_seen(stage: Any) -
         (over, add),
         (read, whole),
         (over, again, add),
-        (over, over, calls("bash", command="echo eggs >> *.txt")),
+        (over, over, says("No."), calls("bash", command="echo eggs >> *.txt")),
     ):
         model = ScriptedModel.of(*steps, says(""), says("Added."))
         setup = replace(stage(model), constrain=always)

@@ -1028,6 +1028,40 @@ class TestAnswersOfSmallModels:
         )
         assert "added" not in finished.text
 
+    async def test_who_found_nothing_has_nothing_to_tell(self, bench: Bench) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User("Who wrote to the office, and what about?")
+        finished = await bench.run(
+            *[calls("bash", command="fail")] * 6,
+            says("John Doe wrote, and it is about a project update."),
+        )
+        assert "John" not in finished.text
+
+    @pytest.mark.parametrize(
+        ("words", "searched"),
+        [
+            ("Who wrote the letter that I sent you, and what is it about?", True),
+            ("How long is the notice period in the contract I've just forwarded?", True),
+            ("Wie lang ist die Frist in dem Vertrag, den ich dir geschickt habe?", True),
+            ("Qui a signé la lettre que je t'ai envoyée ?", True),
+            ("¿Quién firma la carta que te envié?", True),
+            ("Кто подписал письмо, которое я тебе прислал?", True),
+            ("我昨天发给你的合同期限多长？", True),
+            ("Keep what I sent you.", False),
+            ("Who sent the letter?", False),
+            ("What does a.txt say that I sent you?", False),
+        ],
+    )
+    async def test_what_was_sent_is_searched_before_the_model_is_asked(
+        self, bench: Bench, words: str, searched: bool
+    ) -> None:
+        bench.constrain, bench.results["notes"] = "always", "letter, page 1: Ines wrote."
+        bench.contents = {"a.txt": b"text"}
+        bench.journal.messages[-1] = User(words)
+        await bench.run(says("Ines wrote."), says("Ines wrote."), says("Ines wrote."))
+        first = bench.model.requests[0].messages[-1]
+        assert isinstance(first, ToolResult) is searched
+
     async def test_one_that_did_is_not(self, bench: Bench) -> None:
         bench.constrain, bench.contents = "always", {"names.txt": b"Zoe\nAnna"}
         bench.journal.messages[-1] = User("sort the lines of names.txt")
