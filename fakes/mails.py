@@ -40,6 +40,13 @@ def typed(kind: str, raw: bytes, encoding: str = "8bit") -> bytes:
     return f"Content-Type: {kind}\r\nContent-Transfer-Encoding: {encoding}\r\n\r\n".encode() + raw
 
 
+def nested(depth: int, text: bytes) -> bytes:
+    """Parts within each other that nobody ends."""
+    begin = 'Content-Type: multipart/mixed; boundary="b{0}"\r\n\r\n--b{0}\r\n'
+    outer = "".join(map(begin.format, range(depth)))
+    return outer.encode() + b"Content-Type: text/plain\r\n\r\n" + text + b"\r\n"
+
+
 def tnef(*files: tuple[str, bytes]) -> bytes:
     """A winmail.dat."""
 
@@ -74,11 +81,6 @@ def ugly() -> Ugly:
     deep = b"Content-Type: text/plain\r\n\r\nfound at the bottom\r\n"
     for n in range(12):
         deep = multipart("mixed", deep, mark=f"b{n}")
-    endless = b"Content-Type: text/plain\r\n\r\nfar down\r\n"
-    for n in range(3000):
-        endless = (
-            f'Content-Type: multipart/mixed; boundary="b{n}"\r\n\r\n--b{n}\r\n'.encode() + endless
-        )
     word = "=?utf-8?b?" + base64.b64encode("Grüße aus Köln ".encode()).decode() + "?="
     halves = (
         base64.b64encode("日本".encode()[:4]).decode(),
@@ -101,7 +103,7 @@ def ugly() -> Ugly:
         "html that says it is text": (head("x", "u14") + typed("text/plain; charset=utf-8", html.encode()), ("# Rechnung",), []),
         "8 MB of html": (head("x", "u15") + typed("text/html; charset=utf-8", big.encode()), ("row of tea", "There is more"), []),
         "parts in parts": (head("x", "u16") + deep, ("found at the bottom",), []),
-        "3,000 parts in each other": (head("x", "u17") + endless, ("far down",), []),
+        "3,000 parts in each other": (head("x", "u17") + nested(3000, b"far down"), ("far down",), []),
         "no end of its parts": (head("x", "u18") + multipart("mixed", typed("text/plain", b"the beginning"), attachment("a.pdf", "application/pdf", PDF))[:-8], ("the beginning",), ["a.pdf"]),
         "parts without a boundary": (head("x", "u19") + b"Content-Type: multipart/mixed\r\n\r\njust words\r\n", ("just words",), []),
         "broken base64": (head("x", "u20") + typed("text/plain", base64.b64encode(b"words in it, and more of them").rstrip(b"=") + b"*\x00", "base64"), ("words in it",), []),
@@ -180,6 +182,17 @@ def uglier() -> Ugly:
         "html comment conditional outlook": (head("x", "v54")+typed("text/html",b"<!--[if mso]><p>only outlook</p><![endif]--><p>for all</p>"),("for all",),[]),
         "html with a table layout deep": (head("x", "v55")+typed("text/html",b"<table><tr><td>"*300+b"found deep"+b"</td></tr></table>"*300),("found deep",),[]),
         "multipart/digest": (head("x", "v57")+b'Content-Type: multipart/digest; boundary="s"\r\n\r\n--s\r\n\r\nSubject: first one\r\n\r\nwords of one\r\n--s\r\n\r\nSubject: second one\r\n\r\nwords of two\r\n--s--\r\n',("first one","words of two"),[]),
+        "an invitation with many words": (head("x", "v63")+multipart("alternative",typed("text/plain",b"Please come to the meeting of which we spoke. "*6),typed("text/html",b"<p>Please come to the meeting.</p>"),typed("text/calendar; method=REQUEST",b"BEGIN:VCALENDAR\r\nDTSTART:20261201T150000Z\r\nEND:VCALENDAR")),("Please come","DTSTART:20261201T150000Z"),[]),
+        "a receipt that it was read": (head("x", "v64")+b'Content-Type: multipart/report; report-type=disposition-notification; boundary="s"\r\n\r\n--s\r\nContent-Type: text/plain\r\n\r\nIt was read.\r\n--s\r\nContent-Type: message/disposition-notification\r\n\r\nFinal-Recipient: rfc822; nobody@example.org\r\nDisposition: manual-action/MDN-sent-manually; displayed\r\n--s--\r\n',("It was read.","nobody@example.org","displayed"),[]),
+        "a complaint": (head("x", "v65")+b'Content-Type: multipart/report; report-type=feedback-report; boundary="s"\r\n\r\n--s\r\nContent-Type: message/feedback-report\r\n\r\nFeedback-Type: abuse\r\n--s\r\nContent-Type: message/rfc822\r\n\r\n'+plain("the old one","what was said","old")+b'--s--\r\n',("Feedback-Type: abuse","the old one","what was said"),[]),
+        "a bounce with addresses beyond ascii": (head("x", "v66")+'Content-Type: multipart/report; report-type=delivery-status; boundary="s"\r\n\r\n--s\r\nContent-Type: message/global-delivery-status\r\n\r\nReporting-MTA: dns; mail.example.org\r\n\r\nFinal-Recipient: utf-8; jörg@example.org\r\n--s\r\nContent-Type: message/global\r\n\r\nSubject: Grüße\r\n\r\nwas gesagt wurde\r\n--s--\r\n'.encode(),("mail.example.org","jörg@example.org","Subject: Grüße","was gesagt wurde"),[]),
+        "a message within in quoted-printable": (head("x", "v67")+multipart("mixed",typed("text/plain",b"fyi"),b"Content-Type: message/rfc822\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n"+quopri.encodestring(plain("the old one","Grüße","old"))),("fyi","the old one","Grüße"),[]),
+        "an encoding with a space behind it": (head("x", "v68")+typed("text/plain; charset=utf-8", base64.encodebytes(german.encode()),"BASE64 "),(german,),[]),
+        "400 parts in each other": (head("x", "v69")+nested(400,b"far down"),("far down",),[]),
+        "400 messages in each other": ((head("x", "v70")+b"Content-Type: message/rfc822\r\n\r\n")*400+b"\r\nfar down\r\n",("far down",),[]),
+        "an encoded word that says its language": (head("=?iso-8859-1*de?q?Gr=FC=DFe?=", "v71")+b"\r\nhello",("Grüße",),[]),
+        "a name in latin-1 that says its language": (head("x", "v72")+multipart("mixed",typed("text/plain",b"fyi"),b"Content-Type: application/pdf; name*=iso-8859-1'de'%DCbersicht.pdf\r\n\r\nx"),("fyi",),["Übersicht.pdf"]),
+        "a signature of S/MIME": (head("x", "v73")+multipart("signed",typed("text/plain; charset=utf-8",german.encode()),attachment("smime.p7s","application/pkcs7-signature",b"0\x80")),(german,),["smime.p7s"]),
         "message/partial": (head("x", "v58")+b'Content-Type: message/partial; id="a"; number=1; total=2\r\n\r\nSubject: inner\r\n\r\nhalf of it\r\n',("half of it",),[]),
     }  # fmt: skip
 

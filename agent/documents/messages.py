@@ -38,6 +38,7 @@ PLAIN_ENOUGH = 200  # characters of a plain version that is no mere hint at the 
 DEEPEST = 20
 TNEF = b"\x78\x9f\x3e\x22"
 LONG = 80  # bytes of text that is base64 by no chance
+WITHIN = ("message/rfc822", "message/global", "message/news")
 BROKEN = (ValueError, TypeError)  # what the standard library makes of some parameters
 BASE64 = re.compile(rb"\s*(?:[A-Za-z0-9+/]{60,}\s+)*[A-Za-z0-9+/]+={0,2}\s*")
 QUOTED = re.compile(rb"=[C-F][0-9A-F]=[89AB][0-9A-F]")  # a letter beyond ASCII, of UTF-8
@@ -85,7 +86,7 @@ def main(act: str, path: str, *place: str) -> None:
         show(read(raw))
     else:
         number, at, end = map(int, place)
-        sys.stdout.buffer.write(content_of(parsed(raw)).parts[number - 1][2][at:end])
+        sys.stdout.buffer.write(parsed(raw)[1].parts[number - 1][2][at:end])
 
 
 def messages(raw: bytes) -> Iterator[bytes]:
@@ -111,8 +112,7 @@ def indexed(raw: bytes) -> dict[str, object]:
 
 def read(raw: bytes) -> dict[str, object]:
     """The headers, text and attachments of a message."""
-    message = parsed(raw)
-    content = content_of(message)
+    message, content = parsed(raw)
     text = content.text
     if len(text) > MOST_TEXT:
         text = f"{text[:MOST_TEXT]}\n\n[There is more: {MOST_TEXT:,} characters are read.]"
@@ -134,11 +134,16 @@ def summary(message: Message) -> dict[str, object]:
     }
 
 
-def parsed(raw: bytes) -> Message:
-    try:
-        return message_from_bytes(raw)
-    except (RecursionError, *BROKEN):  # parts in parts in parts: its source is its text
-        return BytesHeaderParser().parsebytes(raw)
+def parsed(raw: bytes) -> tuple[Message, Content]:
+    with suppress(RecursionError, *BROKEN):
+        return taken_apart(message_from_bytes(raw))
+    return taken_apart(BytesHeaderParser().parsebytes(raw))  # its source is its text
+
+
+def taken_apart(message: Message) -> tuple[Message, Content]:
+    content = Content()
+    add(message, content, 0)
+    return message, content
 
 
 def header(message: Message, name: str) -> str:
@@ -172,15 +177,11 @@ def text_in(raw: bytes, charset: str) -> str:
     return decoded(raw)[0]
 
 
-def content_of(message: Message) -> Content:
-    content = Content()
-    add(message, content, 0)
-    return content
-
-
 def add(part: Message, content: Content, depth: int) -> None:
     """Add the texts and attachments of a part of a message."""
-    kind = part.get_content_type()
+    kind, encoding = part.get_content_type(), header(part, "content-transfer-encoding").lower()
+    if encoding:
+        part.replace_header("content-transfer-encoding", encoding)
     inner = (
         [each for each in part.get_payload() if isinstance(each, Message)]
         if part.is_multipart()
@@ -190,22 +191,22 @@ def add(part: Message, content: Content, depth: int) -> None:
         if kind == "multipart/alternative":
             add_alternative(inner, content, depth)
             return
-        if kind == "message/delivery-status":  # headers alone
-            content.texts.append("\n\n".join(str(each).strip() for each in inner))
-            return
-        if kind == "message/rfc822":
-            if not inner[0].keys() and (held := decoded_transfer(part, inner[0])):
-                inner = [parsed(held)]
+        if kind in WITHIN:
+            if encoding in ("base64", "quoted-printable"):
+                inner = [message_from_bytes(decoded_transfer(part, inner[0]))]
             named = ("from", "date", "subject")
             lines = [f"{name.capitalize()}: {header(inner[0], name)}" for name in named]
             content.texts.append("\n".join(["--- a message within this one ---", *lines]))
+        elif kind.startswith("message/"):  # of a report: its headers are what it says
+            content.texts.append("\n\n".join(text_in(bytes(each), "").strip() for each in inner))
+            return
         for each in inner:
             add(each, content, depth + 1)
         return
     raw = part.get_payload(decode=True)
     if not isinstance(raw, bytes):
         raw = part.as_bytes()
-    if header(part, "content-transfer-encoding").lower() in ("", "7bit", "8bit", "binary"):
+    if encoding in ("", "7bit", "8bit", "binary"):
         raw = unpacked(raw)
     name = file_name(part)
     attached = name or part.get_content_disposition() == "attachment"
@@ -213,7 +214,7 @@ def add(part: Message, content: Content, depth: int) -> None:
         if found := list(outlook_files(raw)):
             content.parts += found
             return
-    elif kind.startswith(("text/", "multipart/")) and not attached:
+    elif kind.startswith(("text/", "multipart/", "message/")) and not attached:
         text = readable(raw, kind, charset_of(part))
         for match in UUENCODED.finditer(text) if "\nbegin " in f"\n{text}" else ():
             add_uuencoded(match, content)
@@ -254,10 +255,10 @@ def unpacked(raw: bytes) -> bytes:
 def decoded_transfer(part: Message, held: Message) -> bytes:
     """The bytes of a message within another one, which its part says is encoded as none may be."""
     text = Message(AS_IT_CAME)
-    text["content-transfer-encoding"] = part.get("content-transfer-encoding", "")
-    text.set_payload(held.get_payload())
+    text["content-transfer-encoding"] = part["content-transfer-encoding"]
+    text.set_payload(held.as_string())
     decoded = text.get_payload(decode=True)
-    return decoded if isinstance(decoded, bytes) else b""
+    return decoded.lstrip() if isinstance(decoded, bytes) else b""
 
 
 def add_uuencoded(found: re.Match[str], content: Content) -> None:
@@ -268,7 +269,7 @@ def add_uuencoded(found: re.Match[str], content: Content) -> None:
 
 
 def add_alternative(versions: list[Message], content: Content, depth: int) -> None:
-    """Add the plain version, or the longest where that says little; and the attachments of all."""
+    """Add the plain version, or the longest where that says little; and the attachments and calendar entries of all."""
     read_versions = [Content() for _ in versions]
     for version, found in zip(versions, read_versions, strict=True):
         add(version, found, depth + 1)
@@ -276,6 +277,9 @@ def add_alternative(versions: list[Message], content: Content, depth: int) -> No
     best = max(read_versions, key=lambda each: len(each.text), default=Content())
     plain = read_versions[0] if versions and len(read_versions[0].text) > PLAIN_ENOUGH else best
     content.texts += plain.texts
+    for version, found in zip(versions, read_versions, strict=True):
+        if version.get_content_type() == "text/calendar" and found is not plain:
+            content.texts += found.texts
 
 
 def readable(raw: bytes, kind: str, charset: str) -> str:
