@@ -7,10 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import click
-import pytest
 
 from bot.cli import cli
 from bot.settings import Settings
+from fakes.cases import cases
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -34,7 +34,7 @@ def documented() -> set[str]:
     return {part for part in parts if re.match(PROGRAMS, part)}
 
 
-@pytest.mark.parametrize("command", sorted(c for c in documented() if c.startswith("voltaire ")))
+@cases("command", sorted(c for c in documented() if c.startswith("voltaire ")))
 def test_commands_and_their_options_are_there(command: str) -> None:
     """Parsed as it stands, and not run; FILE, NAME and "..." are words like others.
 
@@ -60,6 +60,6 @@ def blocks(language: str) -> list[tuple[str, str]]:
     return [(name, body) for name, all_ in found for lang, body in all_ if lang == language]
 
 
-@pytest.mark.parametrize(("page", "text"), blocks("toml"))
+@cases(("page", "text"), blocks("toml"))
 def test_configurations_are_valid(page: str, text: str) -> None:
     Settings(**tomllib.loads(text))

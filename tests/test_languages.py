@@ -24,6 +24,7 @@ from agent.language import (
 )
 from bot.telegram.markdown import TABLE_COLUMNS, columns
 from bot.texts import TEXTS
+from fakes.cases import cases
 from fakes.words import saying
 
 ROOT = Path(__file__).parent.parent
@@ -174,7 +175,7 @@ NOT_IN_A_CHAT = {
 }
 
 
-@pytest.mark.parametrize("path", CHAT, ids=lambda path: str(path.relative_to(ROOT)))
+@cases("path", CHAT)
 def test_no_sentence_goes_to_a_person_past_the_catalogue(path: Path) -> None:
     name = str(path.relative_to(ROOT))
     found = [f"{name}: {text}" for text in spoken_directly(ast.parse(path.read_text("utf-8")))]

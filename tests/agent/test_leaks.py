@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from agent.leaks import CHUNK, KINDS, Leak, LeakDetector
 from backend.protocol import Phrase
+from fakes.cases import cases
 from fakes.encodings import ENCODINGS, SPLITS
 
 NAME = "telegram.token"
@@ -41,8 +42,8 @@ KEYS = {
 }
 
 
-@pytest.mark.parametrize("split", SPLITS)
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@cases("split", SPLITS)
+@cases("encoding", ENCODINGS)
 def test_a_secret_is_found_in_each_form(encoding: str, split: str) -> None:
     detector = LeakDetector({NAME: TOKEN})
     form = ENCODINGS[encoding](TOKEN)
@@ -99,8 +100,8 @@ def test_other_text_streams_unchanged(text: str, chance: random.Random) -> None:
     assert shown + stream.close() == text
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 8, 13, 80])
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@cases("size", [1, 2, 3, 4, 5, 8, 13, 80])
+@cases("encoding", ENCODINGS)
 def test_nothing_of_a_secret_is_streamed_but_three_characters(encoding: str, size: int) -> None:
     detector = LeakDetector({NAME: TOKEN})
     text = f"The token is ({ENCODINGS[encoding](TOKEN)}), as you said."

@@ -8,6 +8,7 @@ import pytest
 from agent.documents import extraction
 from agent.documents.encodings import NAMES, decoded
 from agent.documents.office import Refused
+from fakes.cases import cases
 from fakes.documents import archive
 from fakes.words import saying
 from tests.agent.documents.conftest import Shelf
@@ -515,7 +516,7 @@ TABLES = {
 }
 
 
-@pytest.mark.parametrize("encoding", TABLES)
+@cases("encoding", TABLES)
 def test_an_encoding_is_guessed_and_named(encoding: str) -> None:
     text, said = decoded(TABLES[encoding].encode(encoding))
     assert (text, said) == (TABLES[encoding], saying(NAMES[encoding]))
@@ -597,8 +598,8 @@ def test_a_mark_of_order_decides(encoding: str, text: str) -> None:
     assert decoded(f"\ufeff{text}".encode(encoding)) == (text, "")
 
 
-@pytest.mark.parametrize("text", UNMARKED)
-@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@cases("text", UNMARKED)
+@cases("encoding", ["utf-16-le", "utf-16-be"])
 def test_short_utf16_needs_no_mark(text: str, encoding: str) -> None:
     assert decoded(text.encode(encoding)) == (text, "")
 
@@ -640,7 +641,7 @@ OLDER = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("encoding", "text"), OLDER)
+@cases(("encoding", "text"), OLDER)
 def test_encodings_of_older_machines_are_read(encoding: str, text: str) -> None:
     assert decoded(text.encode(encoding))[0] == text
 

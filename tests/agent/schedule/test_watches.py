@@ -43,6 +43,7 @@ from agent.store.jobs import Job
 from agent.trust import Taint
 from backend.client import BackendClient
 from bot.job_actions import run_watch
+from fakes.cases import cases
 from fakes.sandbox_box import git, repository
 from fakes.web_server import Site, site
 from tests.agent.schedule.conftest import Clock
@@ -283,7 +284,7 @@ async def test_a_watch_that_the_model_planned_does_what_the_chat_may(
     assert asked[0][1] == "schedule" and "folder build" in asked[0][0]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "meant"),
     [
         ("watch command df -h / for x", Watch("command", "df -h / for x")),
@@ -318,7 +319,7 @@ def test_words(words: str, meant: Watch) -> None:
     assert parse_watch(watched(words)) == meant
 
 
-@pytest.mark.parametrize(
+@cases(
     ("said", "meant"),
     [
         ("Sag mir Bescheid, wenn der Ordner build älter als ein Tag ist", "folder build older than a day"),

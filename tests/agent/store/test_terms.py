@@ -9,6 +9,7 @@ from agent.memory.search import snippet
 from agent.store import Store
 from agent.store.documents import DocumentTable
 from agent.store.terms import forms, parts, query_terms, words
+from fakes.cases import cases
 from tests.agent.store.test_notes import said
 
 FOUND = {
@@ -137,27 +138,31 @@ FOUND = {
 OTHERS = ("Etwas ganz anderes steht hier.", "Nothing of it.", "ничего такого", "没有关系", "อื่น")
 
 
-@pytest.mark.parametrize(("query", "text"), FOUND.values(), ids=FOUND)
+@cases(("query", "text"), FOUND.values())
 async def test_words_of_any_script_are_found_in_notes_conversations_and_documents(
     store: Store, query: str, text: str
 ) -> None:
+    """Each in a chat of its own."""
+    chat = f"{query} in {text}"
     for other in OTHERS:
-        await said(store, "cli", other, reply="")
-    await store.notes.add("cli", text)
-    memory = ChatMemory(store, "cli", "UTC")
+        await said(store, chat, other, reply="")
+    await store.notes.add(chat, text)
+    memory = ChatMemory(store, chat, "UTC")
     assert [match.kind for match in await memory.recall(query, 5)] == ["note"]
-    await said(store, "cli", f"({text})", reply="")
+    await said(store, chat, f"({text})", reply="")
     assert {match.kind for match in await memory.recall(query, 5)} == {"note", "conversation"}
-    assert await passages(store.documents, [*OTHERS, text], query) == [text]
+    assert await passages(store.documents, [*OTHERS, text], query, chat) == [text]
 
 
-async def passages(table: DocumentTable, texts: list[str], query: str) -> list[str]:
+async def passages(
+    table: DocumentTable, texts: list[str], query: str, chat: str = "cli"
+) -> list[str]:
     """The passages of a document of these that are found."""
-    document = await table.add("cli", "a.txt", 1, 0.0)
+    document = await table.add(chat, "a.txt", 1, 0.0)
     begun = await table.begin([document.id])
     assert begun
     await table.finish(begun, [(1, "", text) for text in texts], "part", 1)
-    return [one.text for one in await table.search("cli", [], query, 5)]
+    return [one.text for one in await table.search(chat, [], query, 5)]
 
 
 async def test_a_whole_word_comes_before_its_like(store: Store) -> None:
@@ -179,7 +184,7 @@ async def test_an_index_of_any_text_forgets_all_of_it(store: Store) -> None:
             assert await tx.value(sql, either) == 0
 
 
-@pytest.mark.parametrize("text", [*(text for _, text in FOUND.values()), "", "\ufdfa" * 3, "a\0b"])
+@cases("text", [*(text for _, text in FOUND.values()), "", "\ufdfa" * 3, "a\0b"])
 def test_each_term_of_a_text_is_found_by_the_text_itself(text: str) -> None:
     indexed = [*words(text).split(), *parts(text).split()]
     for exact, prefixes in map(forms, query_terms(text)):

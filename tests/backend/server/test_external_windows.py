@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from backend.config import BackendConfig
 from backend.protocol import CompletionReport
 from backend.server.external import WindowCut, window_of
+from fakes.cases import cases
 from tests.backend.conftest import running
 from tests.backend.server.test_external import openai_server
 
@@ -194,7 +195,7 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize(("row", "window"), ROWS.values(), ids=list(ROWS))
+@cases(("row", "window"), ROWS.values())
 def test_a_row_of_the_list_tells_the_window(row: dict[str, Any], window: int) -> None:
     assert window_of({"id": "m", **row}) == window
 

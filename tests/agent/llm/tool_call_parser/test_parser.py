@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agent.llm.tool_call_parser import KnownTools, ParsedCall, ToolCallParser, arguments_of
+from fakes.cases import cases
 
 TOOLS = json.loads(files("agent").joinpath("prefix/tools.json").read_text("utf-8"))
 KNOWN = KnownTools.of(TOOLS)
@@ -105,7 +106,7 @@ def test_a_form_that_the_prompt_began(form: str) -> None:
         assert read(BEGINNINGS[form], size) == ("", "", [LS], BEGINNINGS[form])
 
 
-@pytest.mark.parametrize("form", FORMS, ids=str)
+@cases("form", FORMS)
 def test_every_form_is_a_call_and_nothing_of_it_is_shown(form: str) -> None:
     text = FORMS[form]
     for size in (1, 2, 3, 7, 10**9):
@@ -123,7 +124,7 @@ def test_a_call_that_the_model_named_keeps_its_name() -> None:
     assert (calls, calls[0].id) == ([LS], "f93c44621")
 
 
-@pytest.mark.parametrize("form", [f for f in FORMS if "unclosed" not in f and "without" not in f])
+@cases("form", [f for f in FORMS if "unclosed" not in f and "without" not in f])
 def test_words_behind_a_call_are_shown(form: str) -> None:
     for size in (1, 10**9):
         shown, visible, calls, _ = read(f"{FORMS[form]}\nDone that.", size)
@@ -157,7 +158,7 @@ def test_what_is_no_complete_call_is_hidden_and_not_completed(
         assert read(text, size) == ("", "", calls, text)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "Two plus two is 4, as 3 < 5 and a <b>tag</b> shows.",
@@ -437,8 +438,8 @@ def test_marks_of_a_template_are_not_shown() -> None:
     assert shown.strip() == "7431"
 
 
-@pytest.mark.parametrize("size", [1, 3, 1000])
-@pytest.mark.parametrize(
+@cases("size", [1, 3, 1000])
+@cases(
     ("text", "shown"),
     [
         ("<response>It is 7431.</response>", "It is 7431."),

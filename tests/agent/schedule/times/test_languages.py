@@ -11,6 +11,7 @@ from agent.schedule.times.draft import NotUnderstood
 from agent.schedule.times.parser import parse
 from agent.schedule.times.rule import describe
 from agent.schedule.times.task_text import parse_with_task
+from fakes.cases import cases
 
 PARIS = ZoneInfo("Europe/Paris")
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=PARIS)  # a Friday
@@ -54,14 +55,14 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("english", "phrase", "code"), CASES)
+@cases(("english", "phrase", "code"), CASES)
 def test_a_phrase_means_what_the_english_one_does(english: str, phrase: str, code: str) -> None:
     with speaking(code):
         rule = parse(phrase, NOW)
     assert describe(rule, "Europe/Paris") == describe(parse(english, NOW), "Europe/Paris")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("code", "text", "when", "task"),
     [
         ("de", "morgen um 9 Uhr die Bank anrufen", "tomorrow at 9", "die Bank anrufen"),

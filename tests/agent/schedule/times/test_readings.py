@@ -14,6 +14,7 @@ from agent.schedule.times.draft import NotUnderstood, TwoReadings
 from agent.schedule.times.parser import parse
 from agent.schedule.times.rule import Once, Rule, date_words, describe
 from agent.schedule.times.task_text import parse_with_task
+from fakes.cases import cases
 
 PARIS = ZoneInfo("Europe/Paris")
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=PARIS)
@@ -80,7 +81,7 @@ NIGHTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@cases(
     ("code", "phrase", "due"),
     [(code, phrase, due) for code, table in NIGHTS.items() for phrase, due in table.items()],
 )
@@ -90,7 +91,7 @@ def test_the_part_of_the_day_says_which_hour_is_meant(code: str, phrase: str, du
     assert first(rule) == local(due)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("phrase", "told"),
     [
         ("every Friday night at 1", "every Saturday at 01:00"),
@@ -178,7 +179,7 @@ TASKS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("code", "text", "due", "task"), TASKS)
+@cases(("code", "text", "due", "task"), TASKS)
 def test_what_belongs_to_the_task_stays_in_the_task(
     code: str, text: str, due: str, task: str
 ) -> None:
@@ -187,7 +188,7 @@ def test_what_belongs_to_the_task_stays_in_the_task(
     assert (first(rule), found) == (local(due), task)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "remind me to book a table for Friday at 8",
@@ -221,7 +222,7 @@ def test_a_time_that_is_only_the_tasks_is_asked_about(text: str) -> None:
         parse_with_task(text, NOW)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("code", "text"),
     [
         ("en", "wednesday week at 9 call Ann"),
@@ -292,7 +293,7 @@ def test_a_day_that_is_understood_in_part_is_asked_about(code: str, text: str) -
         parse_with_task(text, NOW)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("code", "text", "due"),
     [
         ("en", "review the week every Friday at 5pm", "20 17:00"),
@@ -466,7 +467,7 @@ def test_one_reading_is_taken_and_told_with_its_date(now: str, phrase: str, due:
     assert f"{local(due):%a %Y-%m-%d %H:%M}" in describe(rule, "Europe/Paris")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("code", "phrase", "told"),
     [
         ("en", "every 1.5 hours", "every 90 minutes"),

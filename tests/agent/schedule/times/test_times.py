@@ -15,6 +15,7 @@ from agent.schedule.times.draft import NotUnderstood
 from agent.schedule.times.parser import parse
 from agent.schedule.times.rule import Calendar, Cron, Every, Once, Rule, describe, dump, load
 from agent.schedule.times.task_text import parse_with_task
+from fakes.cases import cases
 
 PARIS = ZoneInfo("Europe/Paris")
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=PARIS)  # a Friday
@@ -108,13 +109,13 @@ ASKED = {
 }
 
 
-@pytest.mark.parametrize(("phrase", "local"), ONCE.items())
+@cases(("phrase", "local"), ONCE.items())
 def test_once(phrase: str, local: str) -> None:
     due = datetime.fromisoformat(local).replace(tzinfo=PARIS)
     assert parse(phrase, NOW) == Once(due.astimezone(UTC))
 
 
-@pytest.mark.parametrize(("phrase", "told"), REPEATED.items())
+@cases(("phrase", "told"), REPEATED.items())
 def test_repeated(phrase: str, told: str) -> None:
     rule = parse(phrase, NOW)
     assert describe(rule, "Europe/Paris") == told
@@ -207,7 +208,7 @@ def test_a_cron_expression_is_read_as_crontab_does(expression: str, days: list[s
     assert [f"{at.astimezone(PARIS):%a %m-%d %H:%M}" for at in due] == days
 
 
-@pytest.mark.parametrize(
+@cases(
     "expression",
     ["0 0 30 2 *", "0 0 31 4,6,9,11 *", "0 0 31 feb *", "0 0 30,31 2 *", "0 24 * * *", "60 * * * *",
      "0 0 0 * *", "0 0 * 13 *", "0 0 * * 8", "0 0 * * 1-", "*/0 * * * *", "0 0 1 jan/2 *", "5-1 * * * *",
