@@ -16,6 +16,7 @@
  *   unusable CODE       NVML cannot be initialized: CODE
  *   memory CODE         the query for memory answers CODE (0: a size of 0)
  *   hang S              every sample call sleeps S seconds first
+ *   garbage BYTE        names and versions are this byte, which need not be text
  * A key that is absent answers NVML_ERROR_NOT_SUPPORTED. Without FAKE_NVML there is no driver:
  * the library stays loaded in a process, also for tests that know nothing of it.
  */
@@ -102,13 +103,16 @@ int nvmlDeviceGetHandleByIndex_v2(uint index, void **device) {
 }
 
 int nvmlDeviceGetName(void *device, char *name, uint length) {
+    ull byte;
     (void)device;
     snprintf(name, length, "Tesla V100-SXM2-16GB");
+    if (look("garbage", &byte)) snprintf(name, length, "%c%c", (int)byte, (int)byte);
     return SUCCESS;
 }
 
 int nvmlSystemGetDriverVersion(char *version, uint length) {
     ull number;
+    if (look("garbage", &number)) return snprintf(version, length, "%c", (int)number), SUCCESS;
     if (!look("driver", &number)) return NOT_SUPPORTED;
     snprintf(version, length, "%llu.10", number);
     return SUCCESS;

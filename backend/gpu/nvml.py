@@ -223,7 +223,7 @@ class Nvml:
         self._names = dict.fromkeys(self._handles, "GPU")
         for index, handle in self._handles.items():
             with suppress(pynvml.NVMLError):
-                self._names[index] = str(self._nvml.nvmlDeviceGetName(handle))
+                self._names[index] = self.ask("nvmlDeviceGetName", handle) or "GPU"
         self._events = self._register()
         self._told: set[int] = set()  # of which a figure was told before
 
@@ -305,13 +305,14 @@ class Nvml:
         )
 
     def ask(self, name: str, *arguments: Any) -> Any:
-        """Call an NVML function; None if this GPU or driver does not support it."""
+        """Call an NVML function; None if this GPU or driver does not support it, or gives bytes that are no text, as the
+        drivers 555.85 to 555.99 do in WSL."""
         nvml = self._nvml
         try:
             return getattr(nvml, name)(*arguments)
         except nvml.NVMLError_GpuIsLost:
             raise
-        except nvml.NVMLError:
+        except (nvml.NVMLError, UnicodeDecodeError):
             return None
 
     def _memory(self, handle: Any) -> tuple["Memory | None", bool]:

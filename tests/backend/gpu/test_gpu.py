@@ -195,6 +195,18 @@ async def test_a_card_that_does_not_tell_its_memory_just_now_is_not_the_machines
     assert (gpu.unified, gpu.memory_total_mib, gpu.temperature_c) == (False, None, 61)
 
 
+@pytest.mark.parametrize("byte", [0xF8, 0x80, 0xA0, 0xBF, 0xC0, 0xC3, 0xE4, 0xED, 0xF0, 0xFE, 0xFF])
+async def test_a_name_that_is_no_text_costs_only_the_name(
+    library: str, scene: Scene, byte: int
+) -> None:
+    """gpustat issue 170: under WSL the drivers 555.85 to 555.99 answer with bytes of no encoding."""
+    scene(garbage=byte)
+    (sample,) = await samples(library, 1)
+    assert sample.gpus == (V100.model_copy(update={"name": "GPU"}),)
+    found = nvml.installed_gpus()
+    assert (found.driver, found.problem, [gpu.name for gpu in found.gpus]) == (None, "", ["GPU"])
+
+
 async def test_the_energy_counters_of_all_cards_are_one_sum(library: str, scene: Scene) -> None:
     scene(cards=2, energy=1_500_000)
     sample = await nvml.sample_once(library)
