@@ -120,10 +120,11 @@ def keep_secrets(state: Path, new: Path) -> None:
 
 
 class BoundedHeader(tarfile.TarInfo):
-    """A member of a tar. Raises TarError for one whose headers alone would fill the memory."""
+    """A member of a tar. Raises TarError for one whose headers alone would fill the memory, or that no backup has: of a
+    sparse file tarfile passes over the size that it claims, at the end of the data, too."""
 
     def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
-        if self.type not in tarfile.REGULAR_TYPES and self.size > HEADER_BYTES:
+        if self.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) and self.size > HEADER_BYTES:
             raise tarfile.TarError
         return super()._proc_member(tar)  # type: ignore[misc, no-any-return]
 

@@ -268,6 +268,28 @@ def test_headers_that_would_fill_the_memory_are_refused(tmp_path: Path, kind: by
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize("size", [2 << 20, 1 << 27, 1 << 40, 1 << 62])
+@pytest.mark.parametrize(
+    "kind", [tarfile.GNUTYPE_SPARSE, tarfile.CONTTYPE, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE]
+)
+def test_a_size_that_is_only_claimed_is_not_passed_over(
+    tmp_path: Path, kind: bytes, size: int
+) -> None:
+    """Of 1 TiB that is not there, tarfile reads nothing a hundred million times."""
+    with gzip.open(tmp_path / "bad", "wb") as file:
+        for name, claimed, inside in (
+            ("manifest.json", None, b'{"version":"1","schema":1,"made_at":"","secrets":false,"files":{}}'),
+            ("state/x", size, b""),
+        ):  # fmt: skip
+            header = tarfile.TarInfo(name)
+            header.type = kind if claimed else tarfile.REGTYPE
+            header.size = claimed or len(inside)
+            file.write(header.tobuf(tarfile.GNU_FORMAT) + inside.ljust(512 * bool(inside), b"\0"))
+    (tmp_path / "new").mkdir()
+    with pytest.raises(BackupError, match="not a backup"):
+        unpack(tmp_path / "bad", tmp_path / "new")
+
+
 @pytest.mark.parametrize("name", ["history.db", "matrix/keys.db"])
 async def test_the_databases_beside_it_hold_tables_only(
     state: Path, tmp_path: Path, name: str
