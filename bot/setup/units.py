@@ -359,7 +359,7 @@ def run_systemctl(scope: SystemdScope, *words: str, check: bool = True) -> str:
     try:
         return run(scope.systemctl, *scope.flags, *words, check=check)
     except SetupError as error:
-        if scope.root or "bus" not in str(error).lower():
+        if scope.root or not re.search("bus|systemd1", str(error), re.IGNORECASE):
             raise
         name = os.environ.get("LOGNAME") or str(os.geteuid())  # in a container it may have none
         raise SetupError(

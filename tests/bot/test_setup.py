@@ -301,6 +301,10 @@ NO_BUS = [
     "Failed to connect to user scope bus via local transport: $DBUS_SESSION_BUS_ADDRESS and $XDG_RUNTIME_DIR not"
     " defined (consider using --machine=<user>@.host --user to connect to bus of other user)",
     "Failed to get D-Bus connection: Operation not permitted",
+    "Failed to get environment: Process org.freedesktop.systemd1 exited with status 1",
+    "Failed to reload daemon: Process org.freedesktop.systemd1 exited with status 127",
+    "Failed to list units: The name org.freedesktop.systemd1 was not provided by any .service files",
+    "Failed to enable unit: Could not activate remote peer 'org.freedesktop.systemd1': activation request failed",
     "System has not been booted with systemd as init system. Can't operate.\nFailed to connect to bus: Host is down",
 ]
 
