@@ -66,6 +66,7 @@ MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe\0\0", "utf-32-le"), (b"\0\0\xfe
          (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))  # fmt: skip
 # Encodings that need no byte beyond ASCII, by what begins their letters; the name of one that ASCII may look like.
 SEVEN_BITS = ((b"\x1b$)C", "iso2022_kr", ""), (b"\x1b(I", "iso2022_jp_ext", ""), (b"\x1b$", "iso2022_jp_2", ""), (b"~{", "hz", "HZ"), (b"+", "utf-7", "UTF-7"))  # fmt: skip
+CONTROLS = [*range(7), 11, *range(14, 26), *range(28, 32)]  # those that no text in bytes holds
 UNREADABLE = re.compile(r"[\0-\x08\x0e-\x1f\U00030000-\U0010ffff]")
 ODD_BYTE, NO_LETTER = (
     re.compile(r"[\udc80-\udcff]"),
@@ -91,8 +92,8 @@ def decoded(raw: bytes) -> tuple[str, str]:
     for mark, encoding in MARKS:
         if raw.startswith(mark):
             return raw[len(mark) :].decode(encoding, "replace"), ""
-    # In UTF-16 the first bytes of digits, line ends and most alphabets are these.
-    low = [sum(map(raw[at:SAMPLE:2].count, range(7))) for at in (0, 1)]
+    # In UTF-16 the first bytes of digits, line ends and most alphabets are control characters.
+    low = [sum(map(raw[at:SAMPLE:2].count, CONTROLS)) for at in (0, 1)]
     if sum(low) * 32 > min(len(raw), SAMPLE):
         order = ("utf-16-be", "utf-16-le") if low[0] > low[1] else ("utf-16-le", "utf-16-be")
         if text := unmarked(raw, "utf-32-be", "utf-32-le") or unmarked(raw, *order):

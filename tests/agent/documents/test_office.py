@@ -561,6 +561,16 @@ def test_signs_stand_where_they_belong(text: str, encoding: str) -> None:
         "名前;年齢\n田中;5\n",
         "姓名;一\n王伟;5\n",
         "שם;5\n",
+        "ការប្រជុំនឹងធ្វើនៅថ្ងៃច័ន្ទម៉ោងប្រាំបួនព្រឹកនៅបន្ទប់លេខបួន\n",
+        "អញ្ជើញមកទាំងអស់គ្នា\n",
+        "အစည်းအဝေးကိုတနင်္လာနေ့မနက်ကိုးနာရီတွင်ကျင်းပမည်ဖြစ်သည်\n",
+        "ກອງປະຊຸມຈະຈັດຂຶ້ນໃນວັນຈັນເວລາເກົ້າໂມງເຊົ້າ\n",
+        "ཚོགས་འདུ་གཟའ་ཟླ་བ་ཉིན་ཚོགས་རྒྱུ་ཡིན།\n",
+        "ስብሰባው ሰኞ ጠዋት በሦስት ሰዓት ይካሄዳል\n",
+        "შეხვედრა ორშაბათს ცხრა საათზე იქნება\n",
+        "ᎣᏏᏲ ᏂᎦᏓ\n",
+        "ការប្រជុំនឹងធ្វើនៅថ្ងៃច័ន្ទ",
+        "ประชุมวันจันทร์เวลาเก้านาฬิกาที่ห้องประชุมใหญ่ชั้นสี่ของสำนักงานใหญ่\n",
     ],
 )
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
@@ -581,7 +591,7 @@ MARKED = [
 UNMARKED = ["5\n", "Hi", "Ja;5\r\n", "Ü\n", "→\n", "€5\n", "Привет", "да\n", "שלום", "Ώρα", "日本\n", "한국\n"]  # fmt: skip
 ASCII = [
     "~/notes and ~{odd}\n", "see ~{not hz~} here\n", "C++ and a+b-c\n", "phone +49-171-5\n", "+AH4-\n", "1 + 1 = 2\n",
-    "+def f():\n+    return 1\n-old\n", "A+++B\n", "x@y+tag@z\n", "\x1b$ cost\n", "SGVs+bG8=\n", "+\n",
+    "+def f():\n+    return 1\n-old\n", "N\bNA\bAM\bME\bE\n", "DOS\n\x1a", "a\f\nb\f\n", "\a\a\n", "A+++B\n", "x@y+tag@z\n", "\x1b$ cost\n", "SGVs+bG8=\n", "+\n",
 ]  # fmt: skip
 MIXED = ["caf\xe9", "\x8010", "Stra\xdfe", "\x93so\x94", "M\xfcller;K\xf6ln", "na\xefve", "\xa9 2020", "\xa75", "r\xf4le", "\xc4rger"]  # fmt: skip
 
