@@ -82,6 +82,8 @@ _IRREGULAR = {
     for word in group.split()
 }
 _SHORT = tuple(tuple(end for end in endings if len(end) < PREFIX) for endings in _ENDINGS)
+# Knife and knives, luz and luces, crisis and crises.
+_PLURALS = (("fe?$", "ve"), ("ves$", "f"), ("z$", "ces"), ("ces$", "z"), ("sis$", "ses"), ("ses$", "sis"))  # fmt: skip
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe"})
 
 
@@ -129,9 +131,11 @@ def parts(text: str) -> str:
     for word in dict.fromkeys(_terms(text)):
         if _MIXED.fullmatch(word):
             found |= dict.fromkeys(_PIECES.findall(word))
-        if PREFIX < len(word) <= COMPOUND and word.isalpha():
-            first = 3 if word < "\u0590" else 1
-            found |= dict.fromkeys(word[at:] for at in range(first, len(word) - PREFIX + 1))
+        few_vowels = word > "\u0590"
+        least = PREFIX - few_vowels
+        if least < len(word) <= COMPOUND and word.isalpha():
+            first = 1 if few_vowels else 3
+            found |= dict.fromkeys(word[at:] for at in range(first, len(word) - least + 1))
     return " ".join(found)
 
 
@@ -180,8 +184,7 @@ def forms(term: str) -> tuple[Sequence[str], Sequence[str]]:
         return ([fold(term)], []) if len(term) > 1 else ([], [fold(term)])
     spellings = dict.fromkeys([fold(term), fold(term.translate(_UMLAUTS))])
     spellings |= dict.fromkeys(re.sub("([aou])e", r"\1", spelling) for spelling in [*spellings])
-    knives = [re.sub("(ve)s$|fe?$", lambda end: "f" if end[1] else "ve", s) for s in spellings]
-    spellings |= dict.fromkeys(knives)
+    spellings |= {re.sub(end, other, s): None for end, other in _PLURALS for s in [*spellings]}
     exact, prefixes = dict(spellings), dict[str, None]()
     exact |= dict.fromkeys(_IRREGULAR.get(fold(term), ()))
     for spelling in spellings:
