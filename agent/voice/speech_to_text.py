@@ -286,6 +286,21 @@ cảm ơn các bạn đã theo dõi
 谢谢大家观看
 请不吝点赞 订阅 转发 打赏支持明镜与点点栏目
 請不吝點贊訂閱轉發打賞支持明鏡與點點欄目
+abone olmayı unutmayın
+次の動画でお会いしましょう
+tack för att du tittade
+takk for at du så på
+tak fordi du så med
+kiitos kun katsoitte
+děkuji za pozornost
+дякую за перегляд
+благодаря за гледането
+ευχαριστώ που παρακολουθήσατε
+תודה שצפיתם
+ขอบคุณที่รับชม
+hvala što pratite kanal
+vă mulțumim pentru vizionare
+hãy subscribe cho kênh ghiền mì gõ để không bỏ lỡ những video hấp dẫn
 """.splitlines()
 )
 MUTTERED = frozenset(
@@ -294,13 +309,13 @@ MUTTERED = frozenset(
 )
 # The same, in their variants.
 VARIANTS = re.compile(
-    "(bye)?thank(s|you)(somuch)?forwatching(thisvideo)?(and(ill)?seeyou(inthenextvideo|nexttime))?|(ill)?seeyouinthenextvideo|you"
+    "(bye)?thank(s|you)(somuch)?for(watching|listening)(thisvideo)?(and(ill)?seeyou(inthenextvideo|nexttime))?|(ill)?seeyouinthenextvideo|you"
     "|(please|dontforgetto)?likeandsubscribe|pleasesubscribe(to(my|the)channel)?"
     "|dziękujęza(oglądanie|uwagę)|(vielendank|danke)fürszuschauen|mercidavoirregardé((cette|la)vidéo)?|graciasporver(elv[ií]deo)?"
 )
 CREDITS = re.compile(
-    r"(?:subtit|subtít|untertit|undertext|tekst|titulky|altyaz|sous-titr|sottotit|legendas|ondertit|napisy|(?:редактор )?субтитр|字幕)"
-    r".*(?:amara|zdf|501|torzok|семкин|qtss|radio-canada|winther|johnyx|m\.k\.|索兰娅).*|(?:copyright )?[sw][wd]r \d{4}|mbc 뉴스.*입니다\.?|www\.mooji\.org",
+    r"(?:由 ?amara|subtit|subtít|untertit|undertext|(?:danske )?tekst|titulky|altyaz|sous-titr|sottotit|legendas|ondertit|napisy|(?:редактор )?субтитр|字幕)"
+    r".*(?:amara|zdf|501|torzok|семкин|qtss|radio-canada|winther|johnyx|m\.k\.|索兰娅|社区|志愿者).*|字幕製作\W.*|amara\.org\W*|(?:copyright )?(?:[sw][wd]r|tv gelderland)(?: mediagroup [\w ]*,)? \d{4}|mbc 뉴스.*입니다\.?|www\.mooji\.org",
     re.IGNORECASE,
 )
 
@@ -333,14 +348,15 @@ def spoken_words(text: str, *, steady: bool = False) -> str:
     text = " ".join(BLANK.sub(" ", text).split())
     if not any(map(str.isalnum, MARKS.sub("", text))):
         return ""
-    unsaid = PHANTOMS | MUTTERED if steady else PHANTOMS
-
-    def phantom(said: str) -> bool:
-        return said in unsaid or VARIANTS.fullmatch(said) is not None
-
-    sentences = filter(None, map(letters, re.split(r"(?<=[.!?。！？])\s*", text)))
-    nobody = phantom(letters(text)) or all(map(phantom, sentences))
+    sentences = [*filter(None, map(letters, re.split(r"(?<=[.!?。！？])\s*", text)))]
+    # Beside such a sentence a muttered one is nobody's either: "Thanks for watching! Bye!"
+    muttered = MUTTERED if steady or any(map(is_phantom, sentences)) else ()
+    nobody = is_phantom(letters(text)) or all(is_phantom(s) or s in muttered for s in sentences)
     return "" if nobody or CREDITS.fullmatch(text) else text
+
+
+def is_phantom(said: str) -> bool:
+    return said in PHANTOMS or VARIANTS.fullmatch(said) is not None
 
 
 class Segment(BaseModel):
