@@ -72,14 +72,16 @@ def parse_with_task(text: str, now: datetime) -> tuple[Rule, str]:
     Raises NotUnderstood with the question to ask back.
     """
     question = None
-    for language in tried_languages():
-        try:
-            if found := TimeInText.of(text, language, now).split():
-                return found
-        except TwoReadings:
-            raise
-        except NotUnderstood as error:
-            question = question or error
+    # The beginning in any language first: the end of "erinnere mich um 9 an den Zug um 15 Uhr" is a time in English, too.
+    for form in (TimeInText.at_beginning, TimeInText.split):
+        for language in tried_languages():
+            try:
+                if found := form(TimeInText.of(text, language, now)):
+                    return found
+            except TwoReadings:
+                raise
+            except NotUnderstood as error:
+                question = question or error
     raise question or NotUnderstood(translated(ASK))
 
 

@@ -189,6 +189,29 @@ def test_what_belongs_to_the_task_stays_in_the_task(
 
 
 @cases(
+    ("text", "due"),
+    [
+        ("erinnere mich morgen um 7 an den Zahnarzt um 15 Uhr", "21 07:00"),
+        ("erinnere mich um 18 Uhr an den Zug um 20h", "20 18:00"),
+        ("erinnere mich morgen um 8 an das Treffen um 9 Uhr", "21 08:00"),
+        ("rappelle-moi à 18h de préparer la réunion de demain à 9h", "20 18:00"),
+        ("rappelle-moi demain à 8h de prendre le train de 9h30", "21 08:00"),
+        ("dans 20 minutes sors le gâteau du four à 18h", "20 15:20"),
+        ("recuérdame mañana a las 7 la cita de las 9:30", "21 07:00"),
+        ("recuérdame a las 18h llamar a mamá sobre la reunión a 9h", "20 18:00"),
+        ("напомни мне в 18:00 подготовить встречу завтра в 9:00", "20 18:00"),
+        ("напомни завтра в 7 про поезд в 9:30", "21 07:00"),
+        ("18:00提醒我准备明天9:00的会议", "20 18:00"),
+    ],
+)
+def test_a_text_in_another_language_than_the_chats_begins_with_its_time(
+    text: str, due: str
+) -> None:
+    rule, _ = parse_with_task(text, NOW)
+    assert first(rule) == local(due)
+
+
+@cases(
     "text",
     [
         "remind me to book a table for Friday at 8",
