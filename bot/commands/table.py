@@ -150,8 +150,9 @@ def command_named(name: str) -> Command:
     return known.get(name, known["help"])
 
 
-async def run_command(context: HandlerContext, command: Command, call: CommandCall) -> None:
-    """Run a command for whoever may use it. An AgentError is sent to the chat as its sentence."""
+async def run_command(context: HandlerContext, command: Command, call: CommandCall) -> bool:
+    """Run a command for whoever may use it. An AgentError is sent to the chat as its sentence. Whether what follows the
+    command is a message: "/new what is the time?"."""
     chat, sender, language = call.chat, call.sender, ""
 
     async def run() -> None:
@@ -163,11 +164,11 @@ async def run_command(context: HandlerContext, command: Command, call: CommandCa
     pairs = command.name == "pair" or (command.name == "start" and call.argument)
     if pairs and call.level == "stranger" and sender.group is None:
         if not await intake.is_bearable(context, chat, sender):  # a guess costs a write and a reply
-            return
+            return False
     elif await intake.may_write(context, chat, sender, call.level):
         language = await unblock(context, chat)
     else:
-        return
+        return False
     with speaking(language):
         if command.level == "owner" and call.level != "owner":
             await context.send(chat, TEXTS.only_owners)
@@ -175,6 +176,7 @@ async def run_command(context: HandlerContext, command: Command, call: CommandCa
             context.start(run())
         else:
             await run()
+    return command.name == "new" and bool(call.argument)
 
 
 async def handle_press(context: HandlerContext, kind: str, press: ButtonPress) -> PressResult:

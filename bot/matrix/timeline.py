@@ -169,7 +169,9 @@ class Timeline:
             alone = not argument and message.body.lstrip().startswith("/")
             if known or (sender.group is None and alone):
                 call = CommandCall(message.chat, sender, level, argument)
-                await run_command(self._context, command_named(name), call)
+                if await run_command(self._context, command_named(name), call):
+                    row = await self._inbox_row(room, message, level)
+                    await intake.receive(self._context, replace(row, text=argument))
                 return
         if not addressed:
             return

@@ -6,6 +6,7 @@ Each turns an update into what the handlers of any app (bot.commands) work with.
 import hashlib
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from telegram import (
@@ -129,10 +130,17 @@ async def on_edit(context: HandlerContext, update: Update) -> None:
 
 def on_command(command: Command) -> Handler:
     async def handler(context: HandlerContext, update: Update) -> None:
-        if update.message and not is_command(update.message, update.message.get_bot().bot):
+        message = update.message
+        if message and not is_command(message, message.get_bot().bot):
             await on_message(context, update)  # /status.txt
-        elif call := command_call(context, update):
-            await run_command(context, command, call)
+        elif (
+            message
+            and (call := command_call(context, update))
+            and await run_command(context, command, call)
+        ):
+            row = await inbox_row(context, update, message, call.level)
+            said = row.text.split(maxsplit=1)[1]
+            await intake.receive(context, replace(row, text=said))
 
     return handler
 

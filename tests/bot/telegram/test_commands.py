@@ -78,6 +78,31 @@ async def test_new_and_resume_change_the_conversation(scenario: TelegramScenario
     assert lengths == [2, 2, 4]
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("/new what is the time?", "what is the time?"),
+        ("/new@voltaire_bot who are you?", "who are you?"),
+        ("/NEW   ideas for dinner", "ideas for dinner"),
+        ("/new\ntwo lines\nof it", "two lines\nof it"),
+        ("/new 合同期限？", "合同期限？"),
+        ("/new /etc/hosts: what is it?", "/etc/hosts: what is it?"),
+        ("/new 42", "42"),
+    ],
+)
+async def test_new_with_words_begins_with_them(
+    scenario: TelegramScenario, text: str, words: str
+) -> None:
+    async with scenario.open() as run:
+        await scenario.owner.ask("my cat is called Tom")
+        fresh = await scenario.owner.ask(text)
+        await scenario.owner.next_message(where=is_final)
+    assert fresh.text == TEXTS.new
+    asked = run.model.requests[-1].messages
+    assert (len(run.model.requests), len(asked)) == (2, 2)
+    assert asked[-1].text.endswith(f"\n{words}")
+
+
 async def test_retry_answers_once_more(scenario: TelegramScenario) -> None:
     async with scenario.open() as run:
         nothing = await scenario.owner.ask("/retry")
