@@ -1,6 +1,7 @@
-"""Files that are replaced atomically, files that are given to another user, and what they take."""
+"""Files that are replaced atomically, files that are given to another user, what they take, and their media types."""
 
 import errno
+import mimetypes
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -49,3 +50,9 @@ def bytes_below(path: Path) -> int:
         with suppress(OSError):  # renamed meanwhile
             total += each.lstat().st_size
     return total
+
+
+def media_type(name: str) -> str:
+    """The media type of a file by its name; that of any bytes where it is unknown, or packed as "a.csv.gz" is."""
+    known, packed = mimetypes.guess_type(name)
+    return known if known and not packed else "application/octet-stream"

@@ -1,7 +1,6 @@
 """Letters that are written: their bytes, and all that an owner sees of them."""
 
 import hashlib
-import mimetypes
 import re
 from collections.abc import Sequence
 from email import policy
@@ -9,6 +8,7 @@ from email.message import EmailMessage
 from email.utils import formatdate, getaddresses, make_msgid
 
 from agent.errors import UsageError
+from agent.files import media_type
 
 ADDRESS = re.compile(r"[!-~]+@[!-~]+")
 TO = ("To", "Cc", "Bcc")
@@ -33,8 +33,7 @@ def compose(
         letter["In-Reply-To"], letter["References"] = answered[-1], " ".join(answered)
     letter.set_content(text)
     for name, content in files:
-        guessed = mimetypes.guess_type(name)[0] or "message/"
-        known = "application/octet-stream" if guessed.startswith("message/") else guessed
+        known = re.sub("^message/.*", "application/octet-stream", media_type(name))
         kind, _, of = known.partition("/")
         letter.add_attachment(content, maintype=kind, subtype=of, filename=name)
     return letter

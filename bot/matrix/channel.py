@@ -7,7 +7,6 @@ A send may be repeated safely: the homeserver remembers its transaction for a da
 import asyncio
 import json
 import logging
-import mimetypes
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -17,6 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 from agent.aio import BackgroundTasks
+from agent.files import media_type
 from agent.leaks import LeakDetector
 from bot.attachments import MIB
 from bot.channel import (
@@ -323,11 +323,8 @@ class MatrixChannel(Channel):
         room = await self._room(chat)
         opened.seek(0)
         content = await asyncio.to_thread(opened.read)
-        mime = mimetypes.guess_type(name)[0] or "application/octet-stream"
+        mime = media_type(name)
         described: MatrixJson = {"mimetype": mime, "size": len(content)}
-        kind = {"image": "m.image", "audio": "m.audio", "video": "m.video"}.get(
-            mime.partition("/")[0], "m.file"
-        )
         with channel_errors(room):
             await self._learn_encryption(room)
             if room.encrypted:
@@ -337,7 +334,7 @@ class MatrixChannel(Channel):
             else:
                 where = {"url": await self.server.upload(content, mime, name)}
         told = message_content(caption) if caption else {"body": name}
-        return {**told, "msgtype": kind, "filename": name, "info": described, **where}
+        return {**told, "msgtype": message_type(mime), "filename": name, "info": described, **where}
 
     async def edit(self, chat: str, message: str, text: str, keyboard: Keyboard = ()) -> None:
         refuse_secret(self._leaks, text)
@@ -422,6 +419,13 @@ class MatrixChannel(Channel):
             keys = json.loads(file)
             sealed = await self.server.download(str(keys["url"]), LIMIT)
             return await asyncio.to_thread(decrypted_file, sealed, keys)
+
+
+def message_type(mime: str) -> str:
+    """The type of a file's message: sound, films and pictures as such, but an SVG, which is a page that may hold a
+    program, as a file."""
+    kinds = {"image": "m.image", "audio": "m.audio", "video": "m.video"}
+    return kinds.get("" if mime.endswith("xml") else mime.partition("/")[0], "m.file")
 
 
 def encrypted_file(content: bytes) -> tuple[bytes, dict[str, Any]]:

@@ -7,6 +7,7 @@ from email.message import EmailMessage
 import pytest
 
 from agent.leaks import LeakDetector
+from agent.mail.letter import compose
 from agent.tools.bash import bash
 from fakes.mail_server import PASSWORD
 from fakes.mails import plain
@@ -18,6 +19,24 @@ SEND = "send --to bob@example.com --subject Tea 'At three?'"
 
 def letters(mails: Mails) -> list[EmailMessage]:
     return [message_from_bytes(raw, policy=policy.default) for _, raw in mails.relay.came]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("a.csv", "text/csv"),
+        ("a.csv.gz", "application/octet-stream"),
+        ("a.tar.gz", "application/octet-stream"),
+        ("a.svgz", "application/octet-stream"),
+        ("a.txt.bz2", "application/octet-stream"),
+        ("a.eml", "application/octet-stream"),
+        ("a", "application/octet-stream"),
+    ],
+)
+def test_a_packed_file_is_not_called_what_is_in_it(name: str, kind: str) -> None:
+    letter = compose({"From": "a@x.org", "To": "b@x.org"}, "Hi.", [(name, b"\x1f\x8b\0")], [])
+    (file,) = letter.iter_attachments()
+    assert (file.get_content_type(), file.get_payload(decode=True)) == (kind, b"\x1f\x8b\0")
 
 
 async def test_a_letter_goes_out_once_an_owner_has_seen_all_of_it(mails: Mails) -> None:

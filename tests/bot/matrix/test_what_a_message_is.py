@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from agent.files import media_type
 from bot.intake import CUT, LONGEST, Quotation
+from bot.matrix.channel import message_type
 from bot.matrix.encryption import MEGOLM, Encryption
 from bot.matrix.homeserver import Homeserver, HomeserverAway
 from bot.matrix.incoming_message import incoming_message, parsed, words
@@ -20,6 +22,27 @@ from .test_rooms import said
 def event(**content: Any) -> dict[str, Any]:
     said = {"msgtype": "m.text", "body": "look", **content}
     return {"event_id": "$2", "sender": "@o:x", "origin_server_ts": 1000, "content": said}
+
+
+@pytest.mark.parametrize(
+    ("name", "mime", "kind"),
+    [
+        ("a.png", "image/png", "m.image"),
+        ("a.MP3", "audio/mpeg", "m.audio"),
+        ("a.mp4", "video/mp4", "m.video"),
+        ("a.svg", "image/svg+xml", "m.file"),
+        ("a.html", "text/html", "m.file"),
+        ("a.svgz", "application/octet-stream", "m.file"),
+        ("a.svg.gz", "application/octet-stream", "m.file"),
+        ("a.mp3.gz", "application/octet-stream", "m.file"),
+        ("a.tiff.bz2", "application/octet-stream", "m.file"),
+        ("a.tar.gz", "application/octet-stream", "m.file"),
+        ("a.csv.xz", "application/octet-stream", "m.file"),
+        ("a", "application/octet-stream", "m.file"),
+    ],
+)
+def test_a_file_is_sent_as_what_it_is(name: str, mime: str, kind: str) -> None:
+    assert (media_type(name), message_type(mime)) == (mime, kind)
 
 
 @pytest.mark.parametrize(
