@@ -6,6 +6,9 @@ can return any text for itself, and read what this chat or this folder may read 
 """
 
 import asyncio
+import json
+import zlib
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -32,8 +35,8 @@ MAIL = (
 )
 MODULES = (*MAIL, "agent.documents.office", "agent.documents.extraction")
 START = """\
-import sys, types
-for name, text in {modules!r}:
+import base64, json, sys, types, zlib
+for name, text in json.loads(zlib.decompress(base64.b64decode({packed!r}))):
     module = sys.modules[name] = types.ModuleType(name)
     exec(compile(text, name, "exec"), module.__dict__)
 module.main(*sys.argv[1:])
@@ -145,10 +148,10 @@ async def parsed_mail(box: Sandbox, raw: bytes, act: str, *words: str) -> bytes:
 
 @cache
 def program(modules: Sequence[str]) -> str:
-    """The last of these modules, which import no others of ours, as one program."""
+    """The last of these modules, which import no others of ours, as one program, short enough for an argument."""
     paths = ((name, f"{name.replace('.', '/')}.py".removeprefix("agent/")) for name in modules)
     texts = [(name, files("agent").joinpath(path).read_text("utf-8")) for name, path in paths]
-    return START.format(modules=texts)
+    return START.format(packed=b64encode(zlib.compress(json.dumps(texts).encode())))
 
 
 def parsed(raw: bytes) -> tuple[Sequence[Passage], DocumentFacts]:
