@@ -2,7 +2,6 @@
 
 import asyncio
 import importlib
-import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -29,7 +28,7 @@ HEAD = "BODY.PEEK[]<0.24576>"  # what is indexed of a message
 BATCH, AT_ONCE = 200, 400  # messages
 MOST_BYTES, PIECE = 48 << 20, 12 << 20  # of a message that is read; of what a program prints
 NO_PACKAGE = "The package for mail is not installed; the owner can install it (docs/mail.md)."
-SENT_BEFORE = "This very letter {when}, so it is not sent again: --again sends it once more, if the person wants that."
+SENT_BEFORE = "This very letter was sent on {when}, or may have been, so it is not sent again: another one has other words."
 T = TypeVar("T")
 
 
@@ -71,33 +70,26 @@ class MailAccount:
     tasks: BackgroundTasks
     _connection: "ImapConnection | None" = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _sending: asyncio.Lock = field(default_factory=asyncio.Lock)
     _renewing: asyncio.Lock = field(default_factory=asyncio.Lock)
     _filling: asyncio.Task[None] | None = None
 
     async def find(
-        self, folder: str, limit: int, *, unread: bool = False, query: str = "", **wanted: Any
-    ) -> list[KnownMessage]:
-        """The newest messages of a folder, or of all (""), as MessageIndex.find wants them. While the index lacks some,
-        the server looks through them."""
-        folders = [folder] if folder else self.config.folders
-        by: dict[str, Any] = {"text": query.split(), "from_": wanted.get("sender", "").split()}
-        if unread:
-            folders, by = folders[:1], {"seen": False}
+        self, folder: str, limit: int, *, unread: bool = False, **wanted: Any
+    ) -> tuple[list[KnownMessage], int]:
+        """The newest messages of a folder, or of all (""), as MessageIndex.find wants them; and how many older ones the
+        index still lacks, which are read into it meanwhile."""
+        folders, lacking = [folder] if folder else self.config.folders, 0
         for each in folders:
             missing = await self._on_server(partial(self._missing, each))
             await self._take(each, missing[:AT_ONCE])
-            older = missing[AT_ONCE:]
-            if older and any(value != [] for value in by.values()):
-                hits = {*await self._on_server(methodcaller("uids", each, **by))}
-                await self._take(each, [uid for uid in older if uid in hits][:BATCH])
+            lacking += len(older := missing[AT_ONCE:])
             if older and (self._filling is None or self._filling.done()):
                 work = self._take(each, older)
                 self._filling = self.tasks.start(work, f"the index of {self.config.name}")
         if unread:
-            found = await self._on_server(methodcaller("uids", folders[0], **by))
-            wanted["uids"] = frozenset(found)
-        return await asyncio.to_thread(self.index.find, folders, limit, query=query, **wanted)
+            folders = folders[:1]
+            wanted["uids"] = await self._on_server(methodcaller("uids", folders[0], "UNSEEN"))
+        return await asyncio.to_thread(self.index.find, folders, limit, **wanted), lacking
 
     async def news(self, folder: str, after: str, limit: int) -> tuple[str, Sequence[KnownMessage]]:
         """A folder's state, and what came since an earlier state: nothing where that is "", or of another folder."""
@@ -107,13 +99,13 @@ class MailAccount:
         if known != str(validity):
             return f"{validity}.{following}", ()
         came = range(int(first), following)
-        found = await self.find(folder, limit, uids=came) if came else ()
+        found = (await self.find(folder, limit, came=came))[0] if came else ()
         return f"{validity}.{following}", found
 
     async def follow(self, folder: str, look: Callable[[str], Awaitable[float]]) -> None:
         """Call `look` with the state of a folder, as `news` has it, at once and when something comes there, at the latest
         after the seconds that it returns. Returns where the server has no IDLE."""
-        connection = (await connections()).ImapConnection(self.config, math.inf)
+        connection = (await connections()).ImapConnection(self.config)
 
         async def do(work: "Callable[[ImapConnection], T]") -> T:
             return await complete(asyncio.to_thread(connection.use, work, secret))
@@ -181,28 +173,22 @@ class MailAccount:
 
     async def keep(self, letter: EmailMessage, role: str) -> None:
         """Add a letter to the folder of that role (connection.ROLES)."""
-        await self._on_server(methodcaller("append", bytes(letter), role), again=False)
+        await self._on_server(methodcaller("append", bytes(letter), role))
 
-    async def check_unsent(self, letter: EmailMessage) -> None:
-        """Raise ToolError if a letter with the same content was sent, or may have been."""
-        if when := await self.store.key_values.get(f"mail-sent:{digest(letter)}", str):
-            raise ToolError(SENT_BEFORE.format(when=when))
-
-    async def send(self, letter: EmailMessage, *, again: bool) -> None:
-        """Send a letter; connection.Uncertain where nobody knows whether it was. One that was begun is sent `again` alone,
+    async def send(self, letter: EmailMessage) -> None:
+        """Send a letter; connection.Uncertain where nobody knows whether it was. One that was begun is not sent again,
         also after a crash."""
-        await complete(self._send(letter, again=again))
+        await complete(self._send(letter))
 
-    async def _send(self, letter: EmailMessage, *, again: bool) -> None:
+    async def _send(self, letter: EmailMessage) -> None:
         table, to, key = self.store.key_values, recipients(letter), f"mail-sent:{digest(letter)}"
         module = await connections()
-        async with self._sending:
-            if not again:
-                await self.check_unsent(letter)
+        async with self._lock:
+            if when := await table.get(key, str):
+                raise ToolError(SENT_BEFORE.format(when=when))
             del letter["Bcc"]
-            moment = f"{datetime.now().astimezone():%d %b %Y, %H:%M}"
             secret = await self._secret(self.config.smtp)
-            await table.put(key, f"may have been sent on {moment}")
+            await table.put(key, f"{datetime.now().astimezone():%d %b %Y, %H:%M}")
             try:
                 await asyncio.to_thread(module.send, self.config, secret, to, bytes(letter))
             except module.Uncertain:
@@ -210,17 +196,14 @@ class MailAccount:
             except ToolError:
                 await table.remove(key)
                 raise
-            await table.put(key, f"was sent on {moment}")
 
-    async def _on_server(self, work: "Callable[[ImapConnection], T]", *, again: bool = True) -> T:
+    async def _on_server(self, work: "Callable[[ImapConnection], T]") -> T:
         """Do the work in a thread, with the connection."""
         async with self._lock:
             if self._connection is None:
                 self._connection = (await connections()).ImapConnection(self.config)
             secret = await self._secret(self.config.imap)
-            return await complete(
-                asyncio.to_thread(self._connection.use, work, secret, again=again)
-            )
+            return await complete(asyncio.to_thread(self._connection.use, work, secret))
 
     async def close(self) -> None:
         if self._connection:

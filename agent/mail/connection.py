@@ -6,14 +6,13 @@ import smtplib
 import ssl
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from operator import methodcaller
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from imap_tools import (
-    AND,
     BaseMailBox,
     ImapToolsError,
     MailBox,
@@ -27,7 +26,6 @@ from agent.mail.account import AccountConfig
 from agent.sandbox.output_buffer import clean
 
 SECONDS = 30.0  # that a server may be silent
-IDLE_SECONDS = 60.0  # after which a connection is not trusted
 ROLES = {"\\Drafts": "Drafts", "\\Sent": "Sent"}  # folders by what servers mark them as
 PORTS = {"imaps": 993, "imap": 143, "smtps": 465, "smtp": 587}
 ATTRIBUTES = re.compile(rb'\bUID (\d+)|\bRFC822\.SIZE (\d+)|\b(INTERNALDATE "[^"]{20,40}")')
@@ -42,33 +40,28 @@ class Uncertain(ToolError):
 
 @dataclass
 class ImapConnection:
-    """A connection that is opened at its first use, and again after a pause; for one thread at a time."""
+    """A connection that is opened at its first use, and again where it was cut off; for one thread at a time."""
 
     config: AccountConfig
-    lasts: float = IDLE_SECONDS
     _secret: str = ""
     _box: BaseMailBox | None = None
-    _used: float = 0.0
     _idles: bool = False
 
-    def use(self, work: Callable[["ImapConnection"], T], secret: str, *, again: bool = False) -> T:
-        """Call `work` with this connection, opened if need be; ToolError says why the server fails. `again`: work that may
-        be done twice is, where the connection was cut off since it was used."""
+    def use(self, work: Callable[["ImapConnection"], T], secret: str) -> T:
+        """Call `work` with this connection, opened if need be; ToolError says why the server fails."""
         self._secret = secret
-        if time.monotonic() - self._used > self.lasts:
+        try:
+            if self._box and not self._idles:
+                self._box.client.noop()
+        except FAILURES:
             self.close()
-        again = again and self._box is not None
         try:
             return work(self)
         except FAILURES as error:
             self.close()
-            if again and isinstance(error, (OSError, imaplib.IMAP4.abort)):
-                return self.use(work, secret)
             raise ToolError(
                 f"The mail server of {self.config.name} fails: {said(error)}."
             ) from None
-        finally:
-            self._used = time.monotonic()
 
     def close(self) -> None:
         box, self._box = self._box, None
@@ -100,11 +93,10 @@ class ImapConnection:
         )
         return int(validity or 0), int(following or 0), int(count)
 
-    def uids(self, folder: str, **by: Any) -> list[int]:
-        """The messages that imap_tools.AND names by words without line ends; all without any."""
+    def uids(self, folder: str, criteria: str = "ALL") -> list[int]:
+        """The messages that a search of IMAP finds."""
         self.state(folder)
-        criteria = str(AND(all=True, **by))
-        return [*map(int, self.box.uids(criteria, None if criteria.isascii() else "UTF-8"))]
+        return [*map(int, self.box.uids(criteria, None))]
 
     def fetch(self, folder: str, uids: Sequence[int], what: str) -> list[Fetched]:
         """(UID, arrival, size), and what was wanted, of each message that is there."""
@@ -176,24 +168,17 @@ def open_smtp(config: AccountConfig, secret: str) -> Iterator[smtplib.SMTP]:
 
 def try_servers(config: AccountConfig, secret: str) -> str:
     """Sign in to the servers, and open the folders; a sentence about them. Raises ToolError."""
-    connection = ImapConnection(config)
-    try:
+    with closing(ImapConnection(config)) as connection:
         for folder in config.folders:
             connection.use(methodcaller("state", folder), secret)
-    finally:
-        connection.close()
-    places = [place(config.imap)]
-    if config.smtp:
-        places.append(place(config.smtp))
-        try:
-            with open_smtp(config, secret):
-                pass
-        except (OSError, smtplib.SMTPException) as error:
-            why = f"The server for letters of {config.name} fails: {said(error)}."
-            raise ToolError(why) from None
-    ways = (f"{host} {'by TLS' if secure else 'unencrypted'}" for host, _, secure, _ in places)
-    only = "" if config.smtp else "; it cannot send"
-    return f"{config.user} is signed in to {' and '.join(ways)}{only}."
+    if not config.smtp:
+        return f"{config.user} is signed in; it cannot send."
+    try:
+        with open_smtp(config, secret):
+            return f"{config.user} is signed in, and can send."
+    except (OSError, smtplib.SMTPException) as error:
+        why = f"The server for letters of {config.name} fails: {said(error)}."
+        raise ToolError(why) from None
 
 
 def send(config: AccountConfig, secret: str, recipients: Sequence[str], raw: bytes) -> None:

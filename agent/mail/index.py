@@ -3,11 +3,11 @@
 It holds no text of a body, only its words in no order. Its methods block.
 """
 
+import json
 import sqlite3
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +31,7 @@ CREATE VIRTUAL TABLE words USING fts5 (text, content = '', detail = 'none', toke
 # Those that share an answered message, or share one with such a message.
 THREAD = """number = ?1 OR number IN (SELECT number FROM ids WHERE id IN (SELECT id FROM ids WHERE number IN (
     SELECT number FROM ids WHERE id IN (SELECT id FROM ids WHERE number = ?1))))"""
+ALL = range(1 << 32)  # UIDs
 
 
 class KnownMessage(NamedTuple):
@@ -92,15 +93,13 @@ class MessageIndex:
         with self._open() as database:
             for head, each in zip(heads, read, strict=True):
                 said = (each.sender, each.recipients, each.subject)
-                for (number,) in [
-                    *database.execute(insert, (folder, *head, *said, len(each.parts)))
-                ]:
-                    rows = [(id, number) for id in each.ids]
-                    database.executemany("INSERT INTO ids VALUES (?, ?)", rows)
+                row = (folder, *head, *said, len(each.parts))
+                for (number,) in database.execute(insert, row).fetchall():
+                    ids = [(id, number) for id in each.ids]
+                    database.executemany("INSERT INTO ids VALUES (?, ?)", ids)
                     text = words("\n".join((*said, each.text)))
-                    database.execute(
-                        "INSERT INTO words (rowid, text) VALUES (?, ?)", (number, text)
-                    )
+                    sql = "INSERT INTO words (rowid, text) VALUES (?, ?)"
+                    database.execute(sql, (number, text))
 
     def find(
         self,
@@ -110,23 +109,24 @@ class MessageIndex:
         query: str = "",
         sender: str = "",
         since: float = 0.0,
-        uids: Container[int] | None = None,
+        came: range = ALL,
+        uids: Sequence[int] | None = None,
     ) -> list[KnownMessage]:
-        """The newest messages of these folders, newest first, with all words of a query; what is not given counts for
-        nothing."""
+        """The newest messages of these folders, newest first, with all words of a query; `came` and `uids` are UIDs. What
+        is not given counts for nothing."""
         marks = ", ".join("?" * len(folders))
-        where = f"folder IN ({marks}) AND arrived >= ?"
-        values: list[Any] = [*folders, since]
+        where = f"folder IN ({marks}) AND arrived >= ? AND +uid >= ? AND +uid < ?"
+        values: list[Any] = [*folders, since, came.start, came.stop]
         if sender:
             where += " AND instr(lower(sender), lower(?))"
             values.append(sender)
         if query:
             where += " AND number IN (SELECT rowid FROM words WHERE words MATCH ?)"
             values.append(all_terms(query) or '""')
-        where += " ORDER BY arrived DESC, uid DESC"
-        if uids is None:  # else SQLite sorts all that it finds
-            where += f" LIMIT {limit}"
-        return self._select(where, *values, limit=limit, uids=uids)
+        if uids is not None:
+            where += " AND uid IN (SELECT value FROM json_each(?))"
+            values.append(json.dumps(uids))
+        return self._select(f"{where} ORDER BY arrived DESC, uid DESC LIMIT {limit}", *values)
 
     def get(self, number: int) -> KnownMessage | None:
         return next(iter(self._select("number = ?", number)), None)
@@ -140,11 +140,8 @@ class MessageIndex:
             rows = database.execute("SELECT id FROM ids WHERE number = ? ORDER BY rowid", (number,))
             return [id for (id,) in rows]
 
-    def _select(
-        self, where: str, *values: Any, limit: int | None = None, uids: Container[int] | None = None
-    ) -> list[KnownMessage]:
+    def _select(self, where: str, *values: Any) -> list[KnownMessage]:
         columns = ", ".join(KnownMessage._fields)
         sql = f"SELECT {columns} FROM messages WHERE {where}"  # noqa: S608 - of this file
         with self._open() as database:
-            rows = map(KnownMessage._make, database.execute(sql, values))
-            return [*islice((row for row in rows if uids is None or row.uid in uids), limit)]
+            return [KnownMessage._make(row) for row in database.execute(sql, values)]

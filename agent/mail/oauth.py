@@ -2,13 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import aiohttp
-from pydantic import AliasChoices, BaseModel, Field, ValidationError
+from pydantic import BaseModel
 
 from agent.bounded_json import PLAIN, bounded_json
 from agent.errors import ToolError
@@ -25,27 +25,26 @@ SAID = {
     "access_denied": "it was refused there",
     "expired_token": "the code was not entered in time",
 }
+T = TypeVar("T", bound=BaseModel)
 
 
-class Code(BaseModel, frozen=True):
+class Code(BaseModel):
     """What the owner enters, and where."""
 
     device_code: str
     user_code: str
-    verification_uri: str = Field(
-        validation_alias=AliasChoices("verification_uri", "verification_url")
-    )
+    verification_uri: str
     expires_in: float
     interval: float = 5.0
 
 
-class Issued(BaseModel, frozen=True):
+class Issued(BaseModel):
     access_token: str
     refresh_token: str = ""
     expires_in: float = 0.0
 
 
-class Tokens(Issued, frozen=True):
+class Tokens(Issued):
     """As their file has them: they go to the server that issued them alone. `expires_at` is in seconds since the epoch."""
 
     token_url: str
@@ -61,29 +60,24 @@ async def sign_in(config: AccountConfig, file: Path, show: Callable[[str, str], 
     """Have the owner sign in: `show` gets an address and the code to enter there; the tokens are kept in the file.
     Raises ToolError."""
     try:
-        begun = Code.model_validate(await ask(config, config.device_url, scope=config.scope))
+        begun = await ask(config, config.device_url, Code, scope=config.scope)
         show(clean(begun.verification_uri), clean(begun.user_code))
+        form = {"grant_type": DEVICE, "device_code": begun.device_code}
         interval, end = begun.interval, time.monotonic() + begun.expires_in
         while time.monotonic() < end:
             await asyncio.sleep(interval)
             try:
-                form = {"grant_type": DEVICE, "device_code": begun.device_code}
-                keep(
-                    config, file, Issued.model_validate(await ask(config, config.token_url, **form))
-                )
+                keep(config, file, await ask(config, config.token_url, Issued, **form))
                 return
             except Refused as error:
                 if str(error) not in ("authorization_pending", "slow_down"):
                     raise
                 interval += SLOWER if str(error) == "slow_down" else 0.0
-            except (OSError, TimeoutError, aiohttp.ClientError):  # it goes on once the network does
-                interval += SLOWER
         raise Refused("expired_token")
     except Refused as error:
         why = SAID.get(str(error), f"the server says {error}")
-    except (OSError, TimeoutError, ValueError, aiohttp.ClientError) as error:
-        why = problem(error)
-    raise ToolError(f"Nobody is signed in to the mail account {config.name}: {why}.")
+        told = f"Nobody is signed in to the mail account {config.name}: {why}."
+        raise ToolError(told) from None
 
 
 async def access_token(config: AccountConfig, file: Path) -> str:
@@ -96,18 +90,12 @@ async def access_token(config: AccountConfig, file: Path) -> str:
         return kept.access_token
     try:
         form = {"grant_type": "refresh_token", "refresh_token": kept.refresh_token}
-        issued = Issued.model_validate(await ask(config, config.token_url, **form))
-        return keep(config, file, issued, kept.refresh_token).access_token
+        issued = await ask(config, config.token_url, Issued, **form)
     except Refused as error:
-        newer = tokens_in(config, file)  # another process has renewed it meanwhile
-        if newer and newer != kept:
-            return newer.access_token
-        raise ToolError(
-            f"The sign-in to the mail account {config.name} has ended ({error}): {again}"
-        ) from None
-    except (OSError, TimeoutError, ValueError, aiohttp.ClientError) as error:
-        why = f"The sign-in to the mail account {config.name} cannot be renewed now: {problem(error)}."
+        why = f"The sign-in to the mail account {config.name} has ended ({error}): {again}"
         raise ToolError(why) from None
+    issued.refresh_token = issued.refresh_token or kept.refresh_token
+    return keep(config, file, issued)
 
 
 def tokens_in(config: AccountConfig, file: Path) -> Tokens | None:
@@ -119,43 +107,34 @@ def tokens_in(config: AccountConfig, file: Path) -> Tokens | None:
     return None
 
 
-def keep(config: AccountConfig, file: Path, issued: Issued, refresh: str = "") -> Tokens:
-    kept = Tokens(
-        token_url=config.token_url,
-        client_id=config.client_id,
-        access_token=issued.access_token,
-        refresh_token=issued.refresh_token or refresh,
-        expires_at=time.time() + issued.expires_in,
-    )
+def keep(config: AccountConfig, file: Path, issued: Issued) -> str:
+    """Write the tokens to the file; the access token."""
+    until, of = time.time() + issued.expires_in, {"client_id": config.client_id}
+    kept = Tokens(**issued.model_dump(), **of, token_url=config.token_url, expires_at=until)
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with replacing(file, sync=True) as fresh:
         fresh.write_text(kept.model_dump_json())
-    return kept
+    return kept.access_token
 
 
-async def ask(config: AccountConfig, url: str, **form: str) -> Mapping[str, Any]:
-    """The server's answer to a form; Refused with the code where that is an error."""
+async def ask(config: AccountConfig, url: str, kind: type[T], **form: str) -> T:
+    """The server's answer to a form; Refused where that is an error, ToolError where there is none."""
     form["client_id"] = config.client_id
     if config.client_secret_file:
         what = f"The client_secret_file of the mail account {config.name}"
         form["client_secret"] = read_secret_file(config.client_secret_file, what).strip()
     timeout = aiohttp.ClientTimeout(total=SECONDS)
-    async with (
-        aiohttp.ClientSession(headers=PLAIN, auto_decompress=False, timeout=timeout) as session,
-        session.post(url, data=form, allow_redirects=False) as answer,
-    ):
-        found = await bounded_json(answer)
-    if not isinstance(found, dict):
-        raise ValueError("no object")  # noqa: TRY004 - as of other answers
-    if answer.status != 200:
-        raise Refused(clean(str(found.get("error") or answer.status))[:60])
-    return found
-
-
-def problem(error: Exception) -> str:
-    """What is wrong, without what was sent or received."""
-    if isinstance(error, ValidationError):
-        return f"the server's answer lacks {error.errors()[0]['loc'][0]}"
-    if isinstance(error, ValueError):
-        return "the server's answer is no JSON"
-    return f"its server cannot be reached ({type(error).__name__})"
+    try:
+        async with (
+            aiohttp.ClientSession(headers=PLAIN, auto_decompress=False, timeout=timeout) as session,
+            session.post(url, data=form, allow_redirects=False) as answer,
+        ):
+            found = await bounded_json(answer)
+        if answer.status == 200:
+            return kind.model_validate(found)
+        code = found.get("error") if isinstance(found, dict) else answer.status
+    except (OSError, TimeoutError, ValueError, aiohttp.ClientError) as error:
+        why = "gives no answer" if isinstance(error, ValueError) else "cannot be reached"
+        told = f"The server for the sign-in to the mail account {config.name} {why} ({type(error).__name__})."
+        raise ToolError(told) from None
+    raise Refused(clean(str(code))[:60])

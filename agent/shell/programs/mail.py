@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from agent.errors import ToolError
 from agent.language import translated
@@ -58,8 +58,8 @@ async def list_(
     """List the newest messages."""
     chosen = await account_of(call, account)
     with call.questions.waiting():
-        found = await chosen.find(folder, checked(limit), unread=unread)
-    await show(call, chosen, found, json_=json_)
+        found, lacking = await chosen.find(folder, checked(limit), unread=unread)
+    await show(call, chosen, found, lacking, json_=json_)
 
 
 @command(lines=no_lines)
@@ -78,7 +78,7 @@ async def new(
         state, found = await chosen.news(folder, after, MOST_SHOWN)
     await call.write(f"{state}\n")
     if found:
-        await show(call, chosen, found, json_=False)
+        await show(call, chosen, found)
 
 
 @command(lines=no_lines)
@@ -104,8 +104,9 @@ async def search(
     chosen = await account_of(call, account)
     with call.questions.waiting():
         query = " ".join(words)
-        found = await chosen.find(folder, checked(limit), query=query, sender=from_, since=begin)
-    await show(call, chosen, found, json_=json_)
+        wanted: dict[str, Any] = {"query": query, "sender": from_, "since": begin}
+        found, lacking = await chosen.find(folder, checked(limit), **wanted)
+    await show(call, chosen, found, lacking, json_=json_)
 
 
 @command(lines=no_lines)
@@ -191,8 +192,10 @@ async def draft(
 ) -> None:
     """Keep a letter among the drafts of the account; its text may come from standard input."""
     chosen = await account_of(call, account)
-    letter = await written(call, chosen, " ".join(words), to, cc, bcc, subject, reply, file)
-    await allowed(call, chosen, letter, translated(DRAFT), "mail-draft")
+    fields = {"To": to, "Cc": cc, "Bcc": bcc, "Subject": subject}
+    letter = await allowed(
+        call, chosen, words, fields, reply, file, translated(DRAFT), "mail-draft"
+    )
     with call.questions.waiting():
         await chosen.keep(letter, "\\Drafts")
     await call.write("It is among the drafts.\n")
@@ -208,21 +211,17 @@ async def send(
     subject: str = "",
     reply: Reply = 0,
     file: Files = None,
-    again: Annotated[bool, "although this very letter was sent before"] = False,
     account: Account = "",
 ) -> None:
     """Send a letter, once an owner has seen it; its text may come from standard input."""
     chosen = await account_of(call, account)
     if not chosen.config.smtp:
-        raise ToolError(
-            f"The account {chosen.config.name} cannot send; the owner can name its smtp."
-        )
-    letter = await written(call, chosen, " ".join(words), to, cc, bcc, subject, reply, file)
-    if not again:
-        await chosen.check_unsent(letter)
-    await allowed(call, chosen, letter, translated(SEND), "mail-send")
+        name = chosen.config.name
+        raise ToolError(f"The account {name} cannot send; the owner can name its smtp.")
+    fields = {"To": to, "Cc": cc, "Bcc": bcc, "Subject": subject}
+    letter = await allowed(call, chosen, words, fields, reply, file, translated(SEND), "mail-send")
     with call.questions.waiting():
-        await chosen.send(letter, again=again)
+        await chosen.send(letter)
         await call.write("It was sent.\n")
         try:
             await chosen.keep(letter, "\\Sent")
@@ -230,56 +229,48 @@ async def send(
             await call.warn(f"It is not kept among the sent ones: {error}\n")
 
 
-async def written(
+async def allowed(
     call: ShellCall,
     account: "MailAccount",
-    text: str,
-    to: str,
-    cc: str,
-    bcc: str,
-    subject: str,
+    words: Sequence[str],
+    fields: dict[str, str],
     reply: int,
     paths: Sequence[str] | None,
+    form: str,
+    act: str,
 ) -> "EmailMessage":
-    """The letter; ToolError where it holds a secret."""
-    from agent.mail.letter import compose
+    """The letter, once an owner has allowed what is shown of it: all of it. ToolError where it holds a secret."""
+    from agent.mail.letter import compose, shown
 
     answered: Sequence[str] = ()
     if reply:
         known = await account.known(reply)
         answered = await asyncio.to_thread(account.index.ids, reply)
         name, _, address = known.sender.replace('"', "").rpartition("<")
-        to = to or f'"{name.strip()}" <{address.rstrip("> ")}>'
-        subject = subject or f"Re: {known.subject.removeprefix('Re: ')}"
-    if not to or not subject:
-        raise UsageError("--to and --subject are missing" if not to else "--subject is missing")
-    pieces = [text.encode()]
-    while not text and (piece := await call.read()):
+        fields["To"] = fields["To"] or f'"{name.strip()}" <{address.rstrip("> ")}>'
+        fields["Subject"] = fields["Subject"] or f"Re: {known.subject.removeprefix('Re: ')}"
+    for each in ("To", "Subject"):
+        if not fields[each]:
+            raise UsageError(f"--{each.lower()} is missing")
+    pieces = [" ".join(words).encode()]
+    while not words and (piece := await call.read()):
         pieces.append(piece)
     text = b"".join(pieces).decode("utf-8", "replace")
     await call.leaves("mail", text)
     files = []
     for path in paths or ():
-        name = call.path(path)
-        with await call.within.sandbox.files.open(name) as file:
+        place = call.path(path)
+        with await call.within.sandbox.files.open(place) as file:
             content = file.read()
-        await call.within.reads(call.within.sandbox.files.place(name))
+        await call.within.reads(call.within.sandbox.files.place(place))
         if leak := await asyncio.to_thread(call.context.leaks.find, content):
-            await call.within.leaves(Phrase("The file {name}", name=name), name, leak)
-        files.append((PurePosixPath(name).name, content))
-    fields = {"From": account.config.sender, "To": to, "Cc": cc, "Bcc": bcc, "Subject": subject}
-    return compose(fields, text, files, answered)
-
-
-async def allowed(
-    call: ShellCall, account: "MailAccount", letter: "EmailMessage", form: str, act: str
-) -> None:
-    """Return once an owner has allowed what is shown of the letter: all of it."""
-    from agent.mail.letter import shown
-
-    name, whole = account.config.name, shown(letter)
-    await call.approve(f"{form.format(name=name)}\n\n{whole}", scope=f"{act}:{name}")
+            await call.within.leaves(Phrase("The file {name}", name=place), place, leak)
+        files.append((PurePosixPath(place).name, content))
+    letter = compose({"From": account.config.sender, **fields}, text, files, answered)
+    what = form.format(name=account.config.name)
+    await call.approve(f"{what}\n\n{shown(letter)}", scope=f"{act}:{account.config.name}")
     await call.reserve({"bytes": len(bytes(letter))})
+    return letter
 
 
 async def account_of(call: ShellCall, name: str) -> "MailAccount":
@@ -298,8 +289,17 @@ async def account_of(call: ShellCall, name: str) -> "MailAccount":
 
 
 async def show(
-    call: ShellCall, account: "MailAccount", found: "Sequence[KnownMessage]", *, json_: bool
+    call: ShellCall,
+    account: "MailAccount",
+    found: "Sequence[KnownMessage]",
+    lacking: int = 0,
+    *,
+    json_: bool = False,
 ) -> None:
+    if lacking:
+        await call.warn(
+            f"{lacking:,} older messages are not read in yet: look again in a minute.\n"
+        )
     await call.stranger(source(account))
     if json_:
         fields = [{**each._asdict(), "arrived": moment(call, each.arrived)} for each in found]

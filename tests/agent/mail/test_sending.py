@@ -85,11 +85,10 @@ async def test_the_same_letter_is_not_sent_twice(mails: Mails) -> None:
     assert await mail(box, f"{SEND} & mail {SEND}; wait") == saying(
         "It was sent.", "This very letter"
     )
-    assert await mail(await mails.open(), SEND) == saying("This very letter was sent on", "--again")
+    assert await mail(await mails.open(), SEND) == saying("This very letter was sent on")
     assert len(mails.relay.came) == 1
-    assert await mail(box, f"{SEND} --again") == "It was sent."
     assert await mail(box, SEND.replace("three", "four")) == "It was sent."
-    assert len(mails.relay.came) == 3
+    assert len(mails.relay.came) == 2
 
 
 async def test_a_letter_of_which_nobody_knows_is_said_so_and_not_sent_again(mails: Mails) -> None:
@@ -97,7 +96,9 @@ async def test_a_letter_of_which_nobody_knows_is_said_so_and_not_sent_again(mail
     mails.relay.fails = "drops"
     assert await mail(box, SEND) == saying("Nobody knows whether it was sent", "exit code: 1")
     mails.relay.fails = ""
-    assert await mail(await mails.open(), SEND) == saying("This very letter may have been sent on")
+    assert await mail(await mails.open(), SEND) == saying(
+        "This very letter was sent on", "or may have been"
+    )
     assert len(mails.relay.came) == 1
 
 
@@ -132,7 +133,7 @@ async def test_a_letter_whose_program_was_killed_may_have_been_sent(mails: Mails
     sending = asyncio.create_task(mail(box, SEND))
     await begun.wait()
     object.__delattr__(table, "put")
-    assert await mail(await mails.open(), SEND) == saying("may have been sent on")
+    assert await mail(await mails.open(), SEND) == saying("or may have been")
     for task in asyncio.all_tasks():
         if task.get_coro().__name__ == "_send":  # type: ignore[union-attr]
             task.cancel()

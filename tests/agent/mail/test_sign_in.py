@@ -62,9 +62,7 @@ async def test_an_owner_signs_in_and_letters_are_read_and_sent(
         box = await mails.open(**fields)
         assert await mail(box, "list") == saying("one")
         assert await mail(box, "send --to bob@example.com --subject Tea Yes") == "It was sent."
-        assert (await try_account(config, file.parent)).startswith(
-            f"{USER} is signed in to 127.0.0.1"
-        )
+        assert await try_account(config, file.parent) == f"{USER} is signed in, and can send."
         server.access.clear()
         with pytest.raises(ToolError, match="mail server of work fails") as refused:
             await try_account(config, file.parent)
@@ -119,11 +117,11 @@ async def test_a_sign_in_that_fails_says_why_and_keeps_nothing(
     server.answers, server.expires = [], 0
     with pytest.raises(ToolError, match="not entered in time"):
         await signed_in(config, file)
-    with pytest.raises(ToolError, match=r"cannot be reached \(\w+\)"):
+    with pytest.raises(ToolError, match="cannot be reached"):
         await signed_in(replace(config, device_url="http://127.0.0.1:1/"), file)
     with pytest.raises(ToolError, match="invalid_client"):
         await signed_in(replace(config, client_id="another"), file)
-    with pytest.raises(ToolError, match="is no JSON|says 404"):
+    with pytest.raises(ToolError, match="gives no answer|says 404"):
         await signed_in(replace(config, device_url=f"http://127.0.0.1:{server.port}/x"), file)
     assert not file.exists()
 
@@ -169,9 +167,8 @@ async def test_doctor_and_setup_name_each_account(
     )
     found = {each.detail.partition(":")[0]: each for each in await doctor(settings)}
     told = {name: (each.status, each.detail.partition(": ")[2]) for name, each in found.items()}
-    both = f"{USER} is signed in to 127.0.0.1 unencrypted and 127.0.0.1 unencrypted."
-    assert told["good"] == ("pass", both)
-    assert told["reads"] == ("pass", saying("127.0.0.1 unencrypted; it cannot send."))
+    assert told["good"] == ("pass", f"{USER} is signed in, and can send.")
+    assert told["reads"] == ("pass", f"{USER} is signed in; it cannot send.")
     for name, why in {
         "wrong": "AUTHENTICATIONFAILED",
         "away": "refused",
