@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, BeforeValidator, ValidationError
 
 from agent.bounded_json import parsed_json
 from agent.errors import ToolError
@@ -27,6 +27,7 @@ MOST_ENTRIES = 1000  # of a list in its answer
 LONGEST_QUERY = 200  # characters
 AWAY = "Go on without a search, and say so."
 TimeRange = Literal["", "day", "week", "month", "year"]
+Words = Annotated[str, BeforeValidator(lambda value: value if isinstance(value, str) else "")]
 
 
 class SearchRefused(ToolError):
@@ -39,15 +40,15 @@ class SearchRefused(ToolError):
 
 class SearchResult(BaseModel):
     url: str
-    title: str = ""
-    content: str | None = ""
-    engine: str | None = ""
-    publishedDate: str | None = None  # noqa: N815 - SearXNG's name
+    title: Words = ""
+    content: Words = ""
+    engine: Words = ""
+    publishedDate: Words = ""  # noqa: N815 - SearXNG's name
 
     @property
     def plain(self) -> "SearchResult":
         """The result with each field on one line, without terminal control sequences."""
-        changed = {key: one_line(value or "") for key, value in self.model_dump().items()}
+        changed = {key: one_line(value) for key, value in self.model_dump().items()}
         return self.model_copy(update=changed)
 
 
@@ -177,10 +178,11 @@ def page_of(found: dict[str, Any]) -> SearchPage:
         one_line(": ".join(map(str, each)) if isinstance(each, list) else str(each))[:100]
         for each in listed(found.get("unresponsive_engines"))
     ]
-    answers = [
-        one_line(str(each.get("answer", "") if isinstance(each, dict) else each))
+    given = (
+        each.get("answer") if isinstance(each, dict) else each
         for each in listed(found.get("answers"))
-    ]
+    )
+    answers = [one_line(each) for each in given if isinstance(each, str)]
     if silent and not results:
         raise SearchRefused(
             f"No engine answered ({'; '.join(silent[:5])}). Try again in a minute, with --category or with other words.",

@@ -97,8 +97,8 @@ class KeyedEngine:
         elif status == 429:
             # Brave tells a second's, then a month's.
             wait = headers.get("Retry-After") or headers.get("X-RateLimit-Reset") or ""
-            seconds = next(iter(re.findall(r"\d{1,9}", wait)), 60)
-            advice = f"The search engine was asked too often. Wait {seconds} s, or go on without."
+            told = re.match(r"\d{1,9}", wait)  # no date
+            advice = f"The search engine was asked too often. Wait {told[0] if told else 60} s, or go on without."
         elif 400 <= status < 500 and found is not None:
             advice = f"The search engine refused that: {said}. Change the words or options."
         else:

@@ -179,7 +179,7 @@ def piece(lines: Sequence[str], first: int, most: int) -> str:
 
 
 def result_text(number: int, result: SearchResult) -> str:
-    content = result.content or ""
+    content = result.content
     if result.publishedDate:
         content = f"{result.publishedDate[:10]} · {content}"
     wrapped = textwrap.wrap(content, WIDTH, max_lines=LINES, placeholder=" …")

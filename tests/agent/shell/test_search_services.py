@@ -143,6 +143,7 @@ REFUSALS: dict[str, tuple[str, tuple[int, Any, dict[str, str]], str]] = {
     "brave-pays": ("brave", (402, brave_error("PAYMENT_REQUIRED", "Payment required", 402), {}), "used up"),
     "kagi-address": ("kagi", (403, kagi_error("3", "IP address not authorized"), {}), "refuses its key"),
     "kagi-rate": ("kagi", (429, kagi_error("5", "Rate limited"), {"Retry-After": "7"}), "Wait 7 s"),
+    "kagi-date": ("kagi", (429, kagi_error("5", "Rate limited"), {"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}), "Wait 60 s"),
     "kagi-bare": ("kagi", (429, kagi_error("5", "Rate limited"), {}), "Wait 60 s"),
     "kagi-words": ("kagi", (400, kagi_error("1", "Missing query"), {}), "refused that: Missing query"),
     "kagi-pays": ("kagi", (402, kagi_error("101", "Insufficient credit"), {}), "used up"),

@@ -123,9 +123,12 @@ async def test_answers_of_any_form_are_read_as_far_as_they_can_be(box: Box, sear
     searx.results = [
         {"url": None}, {"title": "no address"}, "text", result("javascript:alert(1)", "no"),
         result("http://[]@", "nowhere"), result("https://a.example/", "yes", content=None),
+        {"url": "https://b.example/", "title": None, "content": ["odd"], "publishedDate": 2026},
     ]  # fmt: skip
     searx.answers = [None, {}, [1]]
-    assert "2. yes\n   https://a.example/" in await box.text(bash, command="web search tea")
+    told = await box.text(bash, command="web search tea")
+    assert told == saying("2. yes\n   https://a.example/", "https://b.example/")
+    assert "None" not in told
 
 
 async def test_without_an_engine_it_is_not_listed_and_says_so(box: Box, store: Store) -> None:
