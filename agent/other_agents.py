@@ -38,10 +38,11 @@ NEVER = {
     "conversations": ("sessions", "agents", "state.db", "workspace/sessions", "workspace/memory/history.jsonl"),
     "tasks of a heartbeat": ("HEARTBEAT.md", "workspace/HEARTBEAT.md"),
 }  # fmt: skip
+NAMED = r"""(?i)(?:token|key|secret|passw|credential)\w{,40}["']?\s{,9}[:=]\s{,9}"""
 SECRET = re.compile(
-    r"""(?i)(?:token|key|secret|passw|credential)\w{,40}["']?\s{,9}[:=]\s{,9}["']?"""
-    r"""(?=[^\s"',}]{,400}\d)(?=[^\s"',}]{,400}[a-z])([^\s"',}]{8,})"""
+    NAMED + r"""["']?(?=[^\s"',}]{,400}\d)(?=[^\s"',}]{,400}[a-z])([^\s"',}]{8,})"""
 )
+SETTING = re.compile(NAMED + r"""(?=.{,400}[a-z])(?:"([^"\n]{8,})|'([^'\n]{8,})|([^\s"',}]{8,}))""")
 HELD = "it holds what looks like a secret"
 # What a template has where nothing was filled in, and what the templates of nanobot and OpenClaw say of themselves.
 BLANK = re.compile(
@@ -65,8 +66,8 @@ class ForeignJob(BaseModel):
     enabled: bool = True
     own: str | None = at("declarationKey")
     when: str = at("schedule.kind", default="")
-    once: int | str | None = at("schedule.atMs", "schedule.at", "schedule.run_at")
-    every_ms: int | None = at("schedule.everyMs")
+    once: int | str | None = at("schedule.atMs", "schedule.at_ms", "schedule.at", "schedule.run_at")
+    every_ms: int | None = at("schedule.everyMs", "schedule.every_ms")
     minutes: int = at("schedule.minutes", default=0)
     expression: str | None = at("schedule.expr")
     zone: str | None = at("schedule.tz")
@@ -104,8 +105,8 @@ class Reader:
         for what, names in NEVER.items():
             for path in filter(Path.exists, map(self.folder.joinpath, names)):
                 self.leave_out(path, f"{what} are never taken")
-                for value in [] if path.is_dir() else SECRET.findall(self.text(path)):
-                    self.leaks.watch(path.name, value)
+                for values in [] if path.is_dir() else SETTING.findall(self.text(path)):
+                    self.leaks.watch(path.name, "".join(values))
         for place in (self.folder, *sorted(self.folder.glob("workspace*/"))):
             self.read_memory(place)
             self.read_jobs(place)

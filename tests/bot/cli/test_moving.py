@@ -12,7 +12,7 @@ import pytest
 
 from agent.leaks import LeakDetector
 from agent.memory.notes import NOTES_MOST
-from agent.other_agents import SECRET, Reader, entries
+from agent.other_agents import SECRET, SETTING, Reader, entries
 from agent.skills import SkillShelf
 from agent.store import open_store
 from bot.state import DATABASE
@@ -386,6 +386,27 @@ async def test_links_and_damaged_files_are_told_and_the_rest_is_taken(tmp_path: 
     assert await notes_of(tmp_path) == ["Ada."]
 
 
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("config.json", '{"apiKey": "correcthorsebattery", "maxTokens": 81920000}'),
+        ("config.json", '{"imapPassword": "open sesame of old"}'),
+        (".env", "export SUDO_PASSWORD='open sesame of old'"),
+        ("config.yaml", "model:\n  api_key: correcthorsebattery\n"),
+        ("auth.json", '{"refresh_token":"correcthorsebattery"}'),
+    ],
+)
+def test_a_secret_of_the_settings_is_known_whatever_its_letters(
+    tmp_path: Path, file: str, text: str
+) -> None:
+    memory = "- It is correcthorsebattery\n- Say open sesame of old\n- Of 81920000 people\n"
+    home = write(tmp_path / "home", {file: text, "MEMORY.md": memory})
+    reader = Reader(home, "cli", "UTC", datetime.now(UTC), LeakDetector({}))
+    reader.read()
+    held = "correcthorse" if "correcthorse" in text else "sesame"
+    assert len(reader.notes) == 2 and held not in "".join(reader.notes)
+
+
 async def test_what_a_chat_cannot_hold_is_told_and_comes_later(tmp_path: Path) -> None:
     facts = "\n".join(f"- {number}. fact" for number in range(NOTES_MOST + 2))
     home = write(tmp_path / "home", {"MEMORY.md": facts})
@@ -462,5 +483,6 @@ def test_secrets_deep_json_and_linked_folders_are_neither_shown_nor_followed(
         f"workspace/skills/a/SKILL.md: {held}",
         f"workspace/skills/b: {held}",
     ]
-    assert not SECRET.search("a" * 1_000_000 + "key" * 50_000)  # in time
+    for pattern in (SECRET, SETTING):
+        assert not pattern.search("a" * 1_000_000 + "key" * 50_000)  # in time
     assert "geheim1234" not in str(reader.left_out) and TOKEN not in str(reader.left_out)
