@@ -33,7 +33,7 @@ from agent.sandbox.output_buffer import clean
 
 log = logging.getLogger(__name__)
 
-MEMORY = 1 << 30  # bytes
+MEMORY, MOST_ANSWER = 1 << 30, 8 << 20  # bytes
 WAIT = 45  # seconds for an answer of the server
 EVENT_SECONDS = 1.0  # of computing, for one event with all its instances
 MOST_REMINDERS = 10  # of an entry, the next ones
@@ -68,7 +68,10 @@ def main() -> None:
         status, kind = getattr(error, "status", None), type(error).__name__
         said = form.format(error=error, name=asked["name"], status=status or kind, kind=kind)
         answer = {"error": said}
-    json.dump(answer, sys.stdout)
+    text = json.dumps(answer)
+    if len(text) > MOST_ANSWER:
+        sys.exit("too much for the bot to read")
+    sys.stdout.write(text)
 
 
 @dataclass(frozen=True)
@@ -206,8 +209,7 @@ class OpenAccount:
 
     def move(self, asked: Asked) -> dict[str, Any]:
         found, times = self.named(asked), self.times(asked)
-        changed = events.moved(found.object.data, found.instance.slot, *times, whole=asked["whole"])
-        return self.put(found, changed)
+        return self.put(found, events.moved(found.object.data, found.instance.slot, *times))
 
     def remove(self, asked: Asked) -> dict[str, Any]:
         found = self.named(asked)

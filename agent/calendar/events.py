@@ -10,12 +10,13 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import recurring_ical_events
-from icalendar import Alarms, Calendar, Event, vDDDTypes
+from icalendar import Alarm, Alarms, Calendar, Event, vDDDTypes
 from icalendar.timezone import tzp
 
 from agent.calendar.spans import DAY, Time
 
 RULES = ("RRULE", "RDATE")
+Alarm.ignore_exceptions = True  # one that is broken hides no event
 ELSEWHERE = "Only a calendar program can make this change of a series."
 
 
@@ -90,17 +91,13 @@ def added(start: Time, end: Time, properties: dict[str, Any]) -> bytes:
     return written(Calendar.new(prodid="-//Voltaire//EN", subcomponents=[event]))
 
 
-def moved(raw: str, slot: Time, start: Time, end: Time, *, whole: bool) -> bytes:
-    """The object with one instance moved, or with all of its series."""
+def moved(raw: str, slot: Time, start: Time, end: Time) -> bytes:
+    """The object with one instance moved."""
     calendar = parsed(raw)
     master, event = parts(calendar, slot)
     if master and any(rule in master for rule in RULES):
         slot = like(slot, master.start)
-        if whole:
-            event, lasts = master, plain(end) - plain(start)
-            start = shifted(calendar, master, like(start, master.start), slot)
-            end = start + lasts
-        elif not event:
+        if not event:
             event = master.copy(recursive=True)
             for key in (*RULES, "EXDATE"):
                 event.pop(key, None)
@@ -110,23 +107,6 @@ def moved(raw: str, slot: Time, start: Time, end: Time, *, whole: bool) -> bytes
     assert event
     replace(event, DTSTART=like(start, event.start), DTEND=like(end, event.start), DURATION=None)
     return written(calendar)
-
-
-def shifted(calendar: Calendar, series: Event, start: Time, slot: Time) -> Time:
-    """Move a series' excepted times and its end by as much as `slot` moves to `start`; return its new beginning."""
-    by, rule = plain(start) - plain(slot), series.get("RRULE", {})
-    times = isinstance(start, datetime) and isinstance(slot, datetime)
-    if not times or plain(start).date() != plain(slot).date() or len(calendar.events) > 1:
-        raise NotPossible(ELSEWHERE)
-    if "RDATE" in series or any(f"BY{unit}" in rule for unit in ("HOUR", "MINUTE", "SECOND")):
-        raise NotPossible(ELSEWHERE)
-    if excepted := [each + by for each in series.exdates]:
-        replace(series, EXDATE=excepted)
-    if "UNTIL" in rule:
-        rule["UNTIL"] = [
-            each + by if isinstance(each, datetime) else each for each in rule["UNTIL"]
-        ]
-    return series.start + by
 
 
 def removed(raw: str, slot: Time) -> bytes | None:

@@ -31,7 +31,6 @@ AsJson = Annotated[bool, "as JSON"]
 Day = Annotated[str, "such as 2026-12-24"]
 When = Annotated[str, "such as 2026-12-24 15:00; a day alone: all day"]
 Until = Annotated[str, "when it ends; of whole days, the last one"]
-Whole = Annotated[bool, "all of its series, not this one alone"]
 Fields = dict[str, Any]  # of an entry, or of a request (agent.calendar.client)
 
 
@@ -118,17 +117,22 @@ async def add(
 
 
 @command(lines=no_lines)
-async def move(call: ShellCall, id: str, *, at: When, to: Until = "", all_: Whole = False) -> None:
+async def move(call: ShellCall, id: str, *, at: When, to: Until = "") -> None:
     """Move an entry, which takes as long as before unless --to says otherwise."""
-    name, one, told = await named(call, id, whole=all_)
+    name, one, told = await named(call, id)
     begins, ends = span(one)
     words, times = times_of(call, at, to, ends - begins)
     what = translated("Move in the calendar {name}:")
-    await change(call, name, what, [*told, f"→ {words}"], "move", id=id, whole=all_, **times)
+    await change(call, name, what, [*told, f"→ {words}"], "move", id=id, **times)
 
 
 @command(lines=no_lines)
-async def remove(call: ShellCall, id: str, *, all_: Whole = False) -> None:
+async def remove(
+    call: ShellCall,
+    id: str,
+    *,
+    all_: Annotated[bool, "all of its series, not this one alone"] = False,
+) -> None:
     """Remove an entry."""
     name, _, told = await named(call, id, whole=all_)
     what = translated("Remove from the calendar {name}:")
@@ -195,7 +199,7 @@ def span(one: Fields) -> tuple[datetime, datetime]:
 
 
 async def entries(call: ShellCall, first: date, days: int) -> list[Fields]:
-    """What all accounts have in some days, by time."""
+    """What all accounts have in some days, by time; on each day what takes all of it comes first."""
     if not 1 <= days <= MOST_DAYS:
         raise UsageError(f"it is 1 to {MOST_DAYS} days that can be looked at")
     found, names = list[Fields](), list(calendars(call).accounts)
@@ -210,7 +214,7 @@ async def entries(call: ShellCall, first: date, days: int) -> list[Fields]:
         if answer["broken"]:
             await call.warn(f"In {name} are {answer['broken']} that cannot be read.\n")
         found += answer["entries"]
-    return sorted(found, key=span)
+    return sorted(found, key=lambda one: (one["start"][:10], not one["all_day"], span(one)))
 
 
 async def ask(call: ShellCall, name: str, do: str, **what: object) -> Fields:
@@ -235,7 +239,7 @@ async def show(call: ShellCall, found: list[Fields], *, json_: bool, about: bool
         await call.write("There is nothing.\n")
 
 
-async def named(call: ShellCall, id: str, *, whole: bool) -> tuple[str, Fields, list[str]]:
+async def named(call: ShellCall, id: str, *, whole: bool = False) -> tuple[str, Fields, list[str]]:
     """The account and the entry of an id, and what an owner is shown of it."""
     if not (match := ID.fullmatch(id)):
         raise UsageError(f"{id[:80]} is no id: calendar find and week show them")

@@ -98,6 +98,32 @@ def test_a_moved_a_renamed_and_a_removed_instance() -> None:
     assert all(one.repeats for one in found)
 
 
+@pytest.mark.parametrize("trigger", [":soon", "", ";VALUE=DATE-TIME:never"])
+def test_a_broken_alarm_hides_no_entry(trigger: str) -> None:
+    broken, sound = (("BEGIN:VALARM", "ACTION:DISPLAY", f"TRIGGER{each}", "END:VALARM") for each in (trigger, ":-PT15M"))  # fmt: skip
+    raw = event("DTSTART:20261001T070000Z", "DURATION:PT1H", *broken, *sound)
+    assert seen(raw) == ["Thu 2026-10-01 09:00 to 10:00"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (("DTSTART:20261001T070000Z", "DURATION:P1W"), ["Thu 2026-10-01 09:00 to Thu 2026-10-08 09:00"]),
+        (("DTSTART;TZID=Europe/Berlin:20261001T090000", "DTEND;TZID=America/New_York:20261001T090000"), ["Thu 2026-10-01 09:00 to 15:00"]),
+        ((*WEEKLY[:2], "RRULE:FREQ=WEEKLY;COUNT=3", "EXDATE;TZID=Europe/Berlin:20261001T090000"), ["Thu 2026-10-08 09:00 to 09:30", "Thu 2026-10-15 09:00 to 09:30"]),
+        ((*WEEKLY[:2], "RRULE:FREQ=WEEKLY;COUNT=2", "EXDATE;VALUE=DATE:20261008"), ["Thu 2026-10-01 09:00 to 09:30"]),
+        ((*WEEKLY[:2], "RRULE:FREQ=WEEKLY;COUNT=2", "EXDATE:20261008T090000"), ["Thu 2026-10-01 09:00 to 09:30"]),
+        ((*WEEKLY[:2], "RRULE:FREQ=WEEKLY;COUNT=2", "RDATE;TZID=Europe/Berlin:20261008T090000,20261009T110000"), ["Thu 2026-10-01 09:00 to 09:30", "Thu 2026-10-08 09:00 to 09:30", "Fri 2026-10-09 11:00 to 11:30"]),
+        (("DTSTART:20261001T090000", "RRULE:FREQ=DAILY;UNTIL=20261002T090000Z"), ["Thu 2026-10-01 09:00", "Fri 2026-10-02 09:00"]),
+        (("DTSTART;VALUE=DATE:20261001", "RRULE:FREQ=DAILY;UNTIL=20261002T000000Z"), ["Thu 2026-10-01, all day", "Fri 2026-10-02, all day"]),
+        (("DTSTART;TZID=GMT Standard Time:20261026T090000", "DURATION:PT1H"), ["Mon 2026-10-26 10:00 to 11:00"]),
+        (("DTSTART:20261001T070000Z", "DURATION:PT1H", "X-BROKEN", "GEO:nowhere", "LAST-MODIFIED:never"), ["Thu 2026-10-01 09:00 to 10:00"]),
+    ],
+)  # fmt: skip
+def test_what_is_rare_in_calendars(lines: tuple[str, ...], told: list[str]) -> None:
+    assert seen(event(*lines)) == told
+
+
 def test_an_instance_that_was_moved_into_the_days_and_one_out_of_them() -> None:
     moves = other("a", ":20261105T080000Z", "DTSTART:20261002T070000Z")
     raw = event(*WEEKLY, uid="a", more=moves)
@@ -174,10 +200,10 @@ def at(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=PARIS)
 
 
-def move(raw: str, told: str, start: str, end: str, *, whole: bool = False) -> str:
+def move(raw: str, told: str, start: str, end: str) -> str:
     """The object with the entry moved that reads so; days where there is no clock."""
     times = [at(each) if ":" in each else date.fromisoformat(each) for each in (start, end)]
-    return moved(raw, slot_of(raw, told), *times, whole=whole).decode()
+    return moved(raw, slot_of(raw, told), *times).decode()
 
 
 def remove(raw: str, told: str) -> str:
@@ -237,7 +263,7 @@ def test_in_a_zone_that_the_object_defines_it_stays() -> None:
 def test_a_single_event_moves_and_goes() -> None:
     raw = event("DTSTART:20261001T070000Z", "DURATION:PT1H", "X-KEPT:yes")
     told = "Thu 2026-10-01 09:00 to 10:00"
-    changed = move(raw, told, "2026-10-02 09:00", "2026-10-02 09:30", whole=True)
+    changed = move(raw, told, "2026-10-02 09:00", "2026-10-02 09:30")
     assert seen(changed) == ["Fri 2026-10-02 09:00 to 09:30"]
     assert "X-KEPT:yes" in changed and "RECURRENCE-ID" not in changed
     assert remove(raw, told) == ""
@@ -249,36 +275,6 @@ def test_an_invitation_to_one_of_a_series_goes_and_moves() -> None:
     assert remove(raw, "Thu 2026-10-08 09:00") == ""
     changed = move(raw, "Thu 2026-10-08 09:00", "2026-10-08 10:00", "2026-10-08 11:00")
     assert seen(changed) == ["Thu 2026-10-08 10:00 to 11:00"]
-
-
-def test_a_whole_series_moves_on_the_clock_with_its_exceptions_and_its_end() -> None:
-    rule = "RRULE:FREQ=WEEKLY;BYDAY=TH;UNTIL=20261105T080000Z"
-    raw = event(*WEEKLY[:2], rule, "EXDATE;TZID=Europe/Berlin:20261008T090000")
-    assert seen(raw) == [USUAL[0], *USUAL[2:]]
-    raw = move(raw, USUAL[4], "2026-10-29 10:00", "2026-10-29 11:00", whole=True)
-    assert seen(raw) == [told[:15] + "10:00 to 11:00" for told in (USUAL[0], *USUAL[2:])]
-    assert raw.count("BEGIN:VEVENT") == 1
-
-
-@pytest.mark.parametrize(
-    ("lines", "more"),
-    [
-        ((*WEEKLY[:2], "RRULE:FREQ=DAILY;COUNT=3;BYHOUR=9"), ""),
-        ((*WEEKLY, "RDATE;TZID=Europe/Berlin:20261003T090000"), ""),
-        (WEEKLY, other("a", ";TZID=Europe/Berlin:20261008T090000", "DTSTART:20261009T070000Z")),
-    ],
-)
-def test_what_would_change_more_than_is_said_is_refused(lines: tuple[str, ...], more: str) -> None:
-    raw = event(*lines, uid="a", more=more)
-    with pytest.raises(NotPossible):
-        move(raw, USUAL[0], "2026-10-01 10:00", "2026-10-01 11:00", whole=True)
-    move(raw, USUAL[0], "2026-10-01 10:00", "2026-10-01 11:00")
-
-
-@pytest.mark.parametrize("times", [("2026-10-02 09:00", "2026-10-02 10:00"), ("2026-10-01", "2026-10-02")])  # fmt: skip
-def test_a_whole_series_moves_to_no_other_day(times: tuple[str, str]) -> None:
-    with pytest.raises(NotPossible):
-        move(event(*WEEKLY), USUAL[0], *times, whole=True)
 
 
 def test_a_series_that_was_changed_from_one_of_its_times_on_is_not_changed() -> None:
