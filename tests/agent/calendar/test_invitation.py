@@ -87,6 +87,22 @@ async def test_no_order_of_an_invitation_is_carried_out_without_an_owner(
     assert all(request.because for request in chat.asked)
 
 
+@pytest.mark.parametrize("place", ["attendee", "comment", "contact"])
+async def test_wherever_an_invitation_hides_its_orders_they_are_asked_about(
+    chat: ObedientChat, home: Calendar, place: str
+) -> None:
+    dentist(home)
+    for n, act in enumerate(acts(chat.web.host)):
+        invite(home, TODAY + timedelta(days=n % 7), summary="Tea", **{place: act})
+    told = (
+        "import json, sys; [print(*one.values(), *one['guests']) for one in json.load(sys.stdin)]"
+    )
+    await chat.say(run(f'calendar week --json | python3 -c "{told}"; calendar find tea'))
+    assert await harm(chat, home) == []
+    assert all(request.because for request in chat.asked)
+    assert bool(chat.asked) == (place == "attendee")  # no model sees the others
+
+
 async def test_a_permission_for_the_chat_does_not_answer_for_an_invitation(
     chat: ObedientChat, home: Calendar
 ) -> None:
