@@ -37,11 +37,12 @@ state_dir = {folder}/state
 log_path = {folder}/log
 ssl = {ssl}
 disable_plaintext_auth = no
+auth_failure_delay = 0
 default_internal_user = {user}
 default_internal_group = {group}
 default_login_user = {user}
 first_valid_uid = 1
-mail_location = maildir:{folder}/mail
+mail_location = maildir:{folder}/mail/%u
 mail_fsync = never
 {more}
 submission_relay_host = 127.0.0.1
@@ -52,7 +53,7 @@ passdb {{
 }}
 userdb {{
   driver = static
-  args = uid={uid} gid={gid} home={folder}/home
+  args = uid={uid} gid={gid} home={folder}/home/%u
 }}
 namespace inbox {{
   inbox = yes
@@ -68,6 +69,9 @@ namespace inbox {{
 }}
 service anvil {{
   chroot =
+  unix_listener anvil-auth-penalty {{
+    mode = 0
+  }}
 }}
 service imap-login {{
   chroot =
@@ -100,7 +104,7 @@ def own_folder() -> Path:
 
 @dataclass
 class Dovecot:
-    """A mailbox of one user, on 127.0.0.1 and 127.0.0.2; `relay` is the port of the server that letters are handed on to."""
+    """Mailboxes of one user after the other, on 127.0.0.1 and 127.0.0.2; `relay` is the port of the server that letters are handed on to."""
 
     relay: int = 1
     imap: int = field(default_factory=free_port)
@@ -109,11 +113,19 @@ class Dovecot:
     submissions: int = 0
     more: str = ""  # lines of its configuration
     folder: Path = field(default_factory=own_folder)
+    user: str = USER
     _count: int = 0
 
     @property
     def inbox(self) -> Path:
-        return self.folder / "mail"
+        return self.folder / "mail" / self.user
+
+    def move(self) -> None:
+        """Be the mailbox of another user, which is empty."""
+        self._count += 1
+        self.user = f"{USER}.{self._count}"
+        self.inbox.mkdir()
+        self.hand_over(self.inbox)
 
     def section(self, **fields: object) -> dict[str, object]:
         """The fields of agent.mail.NAME."""
@@ -122,7 +134,7 @@ class Dovecot:
         return {
             "imap": f"imap://127.0.0.1:{self.imap}",
             "smtp": f"smtp://127.0.0.1:{self.submission}",
-            "user": USER,
+            "user": self.user,
             "password_file": str(secret),
             "sender": f"Anna <{USER}>",
             **fields,
@@ -168,7 +180,15 @@ class Dovecot:
 
     def index(self) -> None:
         """Have Dovecot index the inbox, beside its clients."""
-        doveadm = [DOVEADM, "-c", str(self.folder / "dovecot.conf"), "index", "-u", USER, "INBOX"]
+        doveadm = [
+            DOVEADM,
+            "-c",
+            str(self.folder / "dovecot.conf"),
+            "index",
+            "-u",
+            self.user,
+            "INBOX",
+        ]
         subprocess.run(doveadm, check=True, capture_output=True, **ids())
 
     def hand_over(self, *places: Path) -> None:
@@ -183,7 +203,8 @@ class Dovecot:
         uid, gid, user, group = account()
         for name in ("run", "state", "mail", "home"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
-        self.hand_over(self.folder)
+        self.inbox.mkdir(exist_ok=True)
+        self.hand_over(self.folder, self.inbox)
         config = self.folder / "dovecot.conf"
         values = {"uid": uid, "gid": gid, "user": user, "group": group, "password": PASSWORD}
         names = ("folder", "more", "relay", "imap", "submission", "imaps", "submissions")
@@ -333,9 +354,9 @@ class Relay:
 
 
 @asynccontextmanager
-async def relay() -> AsyncIterator[Relay]:
+async def relay(port: int = 0) -> AsyncIterator[Relay]:
     served = Relay()
-    server = await asyncio.start_server(served.serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(served.serve, "127.0.0.1", port)
     served.port = server.sockets[0].getsockname()[1]
     try:
         yield served

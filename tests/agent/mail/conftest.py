@@ -11,6 +11,7 @@ from agent.mail.account import MailAccount, open_accounts
 from agent.sandbox.sandbox import Sandboxes
 from agent.store import Store, open_store
 from agent.tools.bash import bash
+from backend.server.launch import free_port
 from fakes.mail_server import Dovecot, Relay, installed, relay
 from fakes.sandbox_box import Box, opened
 
@@ -66,16 +67,23 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
         yield store
 
 
-@pytest.fixture
-async def relayed() -> AsyncIterator[Relay]:
-    async with relay() as served:
+@pytest.fixture(scope="session")
+def running_dovecot() -> Iterator[Dovecot]:
+    with Dovecot(free_port()).running() as served:
         yield served
 
 
 @pytest.fixture
-def dovecot(relayed: Relay) -> Iterator[Dovecot]:
-    with Dovecot(relayed.port).running() as served:
+async def relayed(running_dovecot: Dovecot) -> AsyncIterator[Relay]:
+    async with relay(running_dovecot.relay) as served:
         yield served
+
+
+@pytest.fixture
+def dovecot(running_dovecot: Dovecot, relayed: Relay) -> Dovecot:
+    """One server for all tests of a process, with an empty mailbox."""
+    running_dovecot.move()
+    return running_dovecot
 
 
 @pytest.fixture

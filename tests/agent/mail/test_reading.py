@@ -317,7 +317,7 @@ async def test_connections_beyond_this_machine_are_encrypted(
     mails: Mails, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     """127.0.0.2 counts as another machine."""
-    dovecot = Dovecot(mails.relay.port)
+    dovecot = Dovecot(mails.relay.port, user=mails.dovecot.user)
     dovecot.encrypt()
     send = "send --to bob@example.com --subject Tea Yes"
 

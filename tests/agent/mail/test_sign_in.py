@@ -56,6 +56,7 @@ async def test_an_owner_signs_in_and_letters_are_read_and_sent(
         assert file.stat().st_mode & 0o777 == 0o600
         fields: dict[str, Any] = {
             **server.section(tmp_path),
+            "user": config.user,
             "imap": config.imap,
             "smtp": config.smtp,
         }
@@ -167,8 +168,8 @@ async def test_doctor_and_setup_name_each_account(
     )
     found = {each.detail.partition(":")[0]: each for each in await doctor(settings)}
     told = {name: (each.status, each.detail.partition(": ")[2]) for name, each in found.items()}
-    assert told["good"] == ("pass", f"{USER} is signed in, and can send.")
-    assert told["reads"] == ("pass", f"{USER} is signed in; it cannot send.")
+    assert told["good"] == ("pass", f"{dovecot.user} is signed in, and can send.")
+    assert told["reads"] == ("pass", f"{dovecot.user} is signed in; it cannot send.")
     for name, why in {
         "wrong": "AUTHENTICATIONFAILED",
         "away": "refused",
