@@ -4,6 +4,7 @@ import importlib.util
 import re
 import subprocess
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -132,19 +133,23 @@ def test_a_figure_of_a_page_is_that_of_the_code(page: str, words: str, figure: o
     assert words.format(figure) in text
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_file_and_name_of_the_code_that_a_page_has_is_there(page: Path) -> None:
-    source = subprocess.run(
+@cache
+def source() -> str:
+    return subprocess.run(
         ["git", "grep", "-h", "", "--", "agent", "backend", "bot", "bench", "fakes"],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,
     ).stdout
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_file_and_name_of_the_code_that_a_page_has_is_there(page: Path) -> None:
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)
     for name in set(re.findall(r"`([^`\s]+)`", text)):
         if re.fullmatch(r"(?:agent|backend|bench|bot|fakes|tests)/[\w./]+", name):
             assert (ROOT / name).exists() or name.endswith("/it.po"), name
         elif found := re.fullmatch(r"([A-Z]\w+[a-z]\w*)\.([a-z_]+)", name):
-            assert f"class {found[1]}" in source, name
-            assert re.search(rf"\b{found[2]}\b", source), name
+            assert f"class {found[1]}" in source(), name
+            assert re.search(rf"\b{found[2]}\b", source()), name

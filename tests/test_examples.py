@@ -5,7 +5,6 @@ import json
 import re
 import shutil
 import socket
-import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -15,14 +14,17 @@ from typing import Any
 
 import pytest
 
+from agent import tools
 from agent.shell import programs, registry
 from agent.store import open_store
 from agent.tools.bash import bash
+from agent.tools.registry import known
 from backend.config import BackendConfig
 from bot.channel import OutgoingMessage
 from examples.channel import SocketApp
 from fakes.backend_running import running
 from fakes.bot_running import ScriptedAgent
+from fakes.command_line import voltaire
 from fakes.model_scripted import says
 from fakes.patience import SECONDS, soon
 from fakes.sandbox_box import Box, opened
@@ -83,49 +85,45 @@ async def test_a_channel_of_ones_own_answers_runs_commands_and_buttons(tmp_path:
     assert news["text"] == "news"
 
 
-def test_a_tool_of_ones_own_runs_as_the_agent_would_run_it(tmp_path: Path) -> None:
+def copied(example: str, folder: Path, name: str, page_block: int) -> str:
+    """The file of an example beside the program's own; the rest of what docs/tools.md shows with it."""
+    page = (EXAMPLES.parent / "docs" / "tools.md").read_text()
+    shown = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
+    assert shown[page_block] == (EXAMPLES / example).read_text()
+    folder.mkdir()
+    shutil.copy(EXAMPLES / example, folder / name)
+    return page
+
+
+def test_a_tool_of_ones_own_runs_as_the_agent_would_run_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In a folder beside the tools, with the configuration of docs/tools.md."""
-    page = (EXAMPLES.parent / "docs" / "tools.md").read_text()
-    _, shown = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
-    assert shown == (EXAMPLES / "tool.py").read_text()
+    page = copied("tool.py", tmp_path / "tools", "clock.py", 1)
+    monkeypatch.setattr(tools, "__path__", [*tools.__path__, f"{tmp_path}/tools"])
+    known.cache_clear()
     (config,) = re.findall(r"^```toml\n(.*?)^```", page, re.M | re.S)
-    (tmp_path / "tools").mkdir()
-    shutil.copy(EXAMPLES / "tool.py", tmp_path / "tools" / "clock.py")
-    (tmp_path / "c.toml").write_text(f'{config}[state]\ndir = "{tmp_path}/state"\n')
-    program = (
-        "import sys, agent.tools; agent.tools.__path__.append(sys.argv.pop(1));"
-        "from bot.cli import main; main()"
+    code, out, err = voltaire(
+        tmp_path, "tool", "world_time", '{"zone": "Asia/Tokyo"}', config=config
     )
-    words = ["--config", f"{tmp_path}/c.toml", "tool", "world_time", '{"zone": "Asia/Tokyo"}']
-    done = subprocess.run(
-        [sys.executable, "-c", program, f"{tmp_path}/tools", *words],
-        cwd=EXAMPLES.parent, capture_output=True, text=True, timeout=SECONDS,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    assert re.search(r"\d\d:\d\d:\d\d .*JST 20\d\d", done.stdout), done.stdout
+    assert (code, err) == (0, "")
+    assert re.search(r"\d\d:\d\d:\d\d .*JST 20\d\d", out), out
 
 
-def test_a_command_of_ones_own_is_one_file(tmp_path: Path) -> None:
-    page = (EXAMPLES.parent / "docs" / "tools.md").read_text()
-    shown, _ = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
-    assert shown == (EXAMPLES / "command.py").read_text()
-    (tmp_path / "programs").mkdir()
-    shutil.copy(EXAMPLES / "command.py", tmp_path / "programs" / "wake.py")
-    (tmp_path / "c.toml").write_text(f'[state]\ndir = "{tmp_path}/state"\n')
-    program = (
-        "import sys, agent.shell.programs as p; p.__path__.append(sys.argv.pop(1));"
-        "from bot.cli import main; main()"
-    )
+@pytest.fixture
+def wake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The command of the example, beside the program's own."""
+    copied("command.py", tmp_path / "programs", "wake.py", 0)
+    monkeypatch.setattr(programs, "__path__", [*programs.__path__, f"{tmp_path}/programs"])
+    registry.loaded.cache_clear()
+    yield
+    registry.loaded.cache_clear()
+    sys.modules.pop("agent.shell.programs.wake", None)
 
-    def voltaire(*words: str) -> tuple[int, str, str]:
-        done = subprocess.run(
-            [sys.executable, "-c", program, f"{tmp_path}/programs", "--config", f"{tmp_path}/c.toml", *words],
-            cwd=EXAMPLES.parent, capture_output=True, text=True, timeout=SECONDS,
-        )  # fmt: skip
-        return done.returncode, done.stdout, done.stderr
 
+def test_a_command_of_ones_own_is_one_file(tmp_path: Path, wake: None) -> None:
     asked = json.dumps({"command": "grep wake /commands.txt; wake cat; wake nas"})
-    code, out, err = voltaire("tool", "bash", asked)
+    code, out, err = voltaire(tmp_path, "tool", "bash", asked)
     listed, *unknown, asks, denied, exit_code = out.splitlines()
     assert listed.startswith("wake [--address ADDRESS] MACHINE  ") and "Wake on LAN" in listed
     assert unknown == [saying("wake: ", "no cat, but nas"), f"usage: {listed.partition('  ')[0]}"]
@@ -135,30 +133,22 @@ def test_a_command_of_ones_own_is_one_file(tmp_path: Path) -> None:
         "exit code: 1",
     )
     assert (code, err) == (1, "")
-    code, out, err = voltaire("sandbox", "--", "wake", "nas")
-    assert (code, out, err) == (1, saying("wake: ", "Nobody can be asked"), "")
-    code, out, err = voltaire("sandbox", "--", "wake", "--help")
+    code, out, err = voltaire(tmp_path, "sandbox", "--", "wake", "--help")
     assert (code, err) == (0, "") and out == saying("--address", "of the network")
 
 
-async def test_a_command_of_ones_own_does_it_when_an_owner_allows_it(tmp_path: Path) -> None:
-    (tmp_path / "programs").mkdir()
-    shutil.copy(EXAMPLES / "command.py", tmp_path / "programs" / "wake.py")
-    programs.__path__.append(f"{tmp_path}/programs")
-    try:
-        async with opened(tmp_path / "state") as sandboxes:
-            box = Box(await sandboxes.of("cli"))
-            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as machine:
-                machine.bind(("127.0.0.1", 0))
-                wake = registry.commands("wake")["wake"]
-                wake.function.__globals__["PORT"] = machine.getsockname()[1]
-                text = await box.text(bash, command="wake nas --address 127.0.0.1")
-                machine.settimeout(SECONDS)
-                packet = machine.recv(200)
-    finally:
-        programs.__path__.pop()
-        registry.loaded.cache_clear()
-        sys.modules.pop("agent.shell.programs.wake", None)
+async def test_a_command_of_ones_own_does_it_when_an_owner_allows_it(
+    tmp_path: Path, wake: None
+) -> None:
+    async with opened(tmp_path / "state") as sandboxes:
+        box = Box(await sandboxes.of("cli"))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as machine:
+            machine.bind(("127.0.0.1", 0))
+            command = registry.commands("wake")["wake"]
+            command.function.__globals__["PORT"] = machine.getsockname()[1]
+            text = await box.text(bash, command="wake nas --address 127.0.0.1")
+            machine.settimeout(SECONDS)
+            packet = machine.recv(200)
     assert text == saying("nas", "packet") and box.asked == [("Switch on nas", "wake:nas")]
     assert packet == b"\xff" * 6 + bytes.fromhex("525400123456") * 16
 

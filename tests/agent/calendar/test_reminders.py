@@ -22,6 +22,7 @@ from fakes.words import saying
 
 NOW = datetime(2026, 10, 5, 8, 0, tzinfo=UTC)  # 10:00 in Paris
 CHAT = "tg:111"
+pytestmark = pytest.mark.usefixtures("forked")
 
 
 class Clock:

@@ -400,8 +400,6 @@ async def test_pocket_tells_a_reminder_whole_where_nothing_will_run_it(tmp_path:
     assert re.fullmatch(planned, out.strip()), out
     code, out, err = await voltaire(tmp_path, "ask", "every day at 7 remind me to stretch")
     assert out.strip() == NOBODY, out + err
-    code, out, err = await voltaire(tmp_path, "ask", "tell me when the disk is over 90 %")
-    assert out.strip() == NOBODY, out + err
 
 
 async def test_pocket_frozen_names_the_call_that_it_takes_and_says_nothing_twice(

@@ -6,11 +6,13 @@ import hmac
 import json
 import random
 import shlex
+import socket
 import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -88,6 +90,7 @@ async def test_nothing_and_nobody_are_told(known: House) -> None:
     assert (code, err) == (1, "There is no job 7.\n")
 
 
+@pytest.mark.slow
 async def test_killed_at_random_steps_each_message_comes_once_or_in_doubt(known: House) -> None:
     chance, words = random.Random(3), [f"word{number}" for number in range(6)]
     for number in range(0, len(words), 3):
@@ -142,6 +145,17 @@ async def curl(*words: str, stdin: bytes = b"") -> tuple[str, str]:
     out, _ = await process.communicate(stdin)
     body, _, status = out.decode().rpartition("\n")
     return status, body
+
+
+async def served(url: str) -> None:
+    """Return once the page of that address takes connections."""
+    place = urlsplit(url)
+
+    def taken() -> bool:
+        with socket.socket() as caller:
+            return caller.connect_ex((place.hostname, place.port)) == 0
+
+    await soon(taken)
 
 
 async def job(house: House, words: str) -> None:
@@ -222,8 +236,7 @@ async def test_killed_while_hooks_come_what_was_taken_is_said_once(known: House)
     taken: dict[str, str] = {}
     for number in range(3):
         async with known.bot.running():
-            while (await curl(words[-1]))[0] == "000":
-                await asyncio.sleep(0.02)
+            await served(words[-1])
             named = [f"push{number}{letter}" for letter in "abcd"]
             if number == 1:
                 known.gram.fault("sendMessage", "flood", seconds=1, chat=known.owner.id)
@@ -251,8 +264,7 @@ async def test_a_hook_runs_its_job_for_those_who_know_its_secret(known: House) -
     *_, url = await hooked(known)
     address = url.removesuffix("/hooks/push")
     async with known.bot.running():
-        while (await curl(address))[0] == "000":
-            await asyncio.sleep(0.05)
+        await served(url)
         body = b'{"ref": "refs/heads/main"}'
         signature = hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
         for header in (
@@ -286,6 +298,7 @@ async def test_a_hook_runs_its_job_for_those_who_know_its_secret(known: House) -
     ) == [("hook push",)]
 
 
+@pytest.mark.slow
 async def test_a_push_to_a_git_repository_is_told(known: House, tmp_path: Path) -> None:
     """By a post-receive hook that hands what git tells it to curl."""
     words, bare, clone = await hooked(known), tmp_path / "site.git", tmp_path / "clone"
@@ -295,8 +308,7 @@ async def test_a_push_to_a_git_repository_is_told(known: House, tmp_path: Path) 
     hook.chmod(0o755)
     repository(clone, {"a.txt": "a\n"})
     async with known.bot.running():
-        while (await curl(words[-1]))[0] == "000":
-            await asyncio.sleep(0.02)
+        await served(words[-1])
         await asyncio.to_thread(git, clone, "push", "-q", str(bare), "HEAD:refs/heads/main")
         await soon(lambda: [m for m in came(known) if m.text.endswith(" refs/heads/main")])
 
@@ -321,8 +333,7 @@ async def test_the_bodies_of_grafana_and_home_assistant_are_told_as_they_came(kn
     Assistant's as a header."""
     words = await hooked(known)
     async with known.bot.running():
-        while (await curl(words[-1]))[0] == "000":
-            await asyncio.sleep(0.02)
+        await served(words[-1])
         bodies = [json.dumps(form) for form in (GRAFANA, HOME_ASSISTANT)]
         for agent, body in zip(("Grafana", "HomeAssistant/2026.11"), bodies, strict=True):
             sent = ("-A", agent, "-H", "Content-Type: application/json", *words)
