@@ -161,6 +161,7 @@ def metadata(sources: Path, repository: str) -> str:
     return (built / "METADATA").read_text()
 
 
+@pytest.mark.slow
 def test_its_page_on_an_index_has_pictures_and_links_that_lead_somewhere(
     sources: Path,
 ) -> None:
@@ -180,6 +181,7 @@ def test_its_page_on_an_index_has_pictures_and_links_that_lead_somewhere(
     assert "chat.png" not in unpublished and "](docs/" not in unpublished
 
 
+@pytest.mark.slow
 async def test_uv_tool_install_ends_in_services(
     wheel: Path, tmp_path: Path, home: dict[str, str]
 ) -> None:

@@ -194,6 +194,7 @@ async def served(model: str, key: str) -> AsyncIterator[str]:
         await runner.cleanup()
 
 
+@pytest.mark.slow
 async def test_nothing_is_compiled_unasked_without_a_card(gram: Localgram, tmp_path: Path) -> None:
     gram.user("Ada", id=7, started=True)
     words = ("--yes", "--token", "1000001:abc", "--base-url", gram.url, "--owner", "7")
@@ -409,6 +410,7 @@ async def test_without_a_messaging_app_the_units_serve_the_terminal(tmp_path: Pa
     assert "LoadCredential" not in (tmp_path / "units" / "voltaire-bot.service").read_text()
 
 
+@pytest.mark.slow
 async def test_a_state_with_a_long_path_is_served_and_purged(
     gram: Localgram, tmp_path: Path
 ) -> None:
@@ -558,6 +560,7 @@ def v100(tmp_path: Path) -> dict[str, str]:
 CARD = '\ntitle = "Big"\ncontext = 8192\n[model]\npath = "/nowhere/big.gguf"\n'
 
 
+@pytest.mark.slow
 async def test_a_card_serves_with_a_released_server_while_one_is_compiled(
     gram: Localgram, tmp_path: Path, v100: dict[str, str]
 ) -> None:
@@ -602,6 +605,7 @@ def test_in_the_background_nothing_stands_in_the_way(
     assert lowest_priority()[:3] == ["nice", "-n", "19"]
 
 
+@pytest.mark.slow
 async def test_a_model_is_proposed_by_what_fits_the_card(gram: Localgram, tmp_path: Path) -> None:
     gram.user("Ada", id=7, started=True)
     library, scene = tmp_path / "libnvidia-ml.so.1", tmp_path / "scene"

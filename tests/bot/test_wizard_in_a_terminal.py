@@ -71,6 +71,7 @@ async def test_without_network_token_and_card(tmp_path: Path) -> None:
     assert configured(tmp_path)["backend"]["profile"] == "qwen2.5-coder-1.5b"
 
 
+@pytest.mark.slow
 async def test_a_missing_model_can_be_replaced_by_the_one_that_is_here(tmp_path: Path) -> None:
     async with wizard(tmp_path) as terminal:
         await terminal.answer((APP, "later"), (ZONE, ""), (MODEL, "nope.gguf"))
@@ -83,6 +84,7 @@ async def test_a_missing_model_can_be_replaced_by_the_one_that_is_here(tmp_path:
     assert configured(tmp_path)["backend"]["profile"] == "pocket"
 
 
+@pytest.mark.slow
 async def test_a_server_of_ones_own_is_named_where_telegram_is_out_of_reach(
     gram: Localgram, tmp_path: Path
 ) -> None:
@@ -115,6 +117,7 @@ async def test_with_network_and_token(gram: Localgram, tmp_path: Path) -> None:
     assert configured(tmp_path)["telegram"]["base_url"] == gram.url
 
 
+@pytest.mark.slow
 async def test_with_a_card_and_without_a_network(tmp_path: Path, v100: dict[str, str]) -> None:
     async with wizard(tmp_path, **v100) as terminal:
         await terminal.answer(
@@ -210,6 +213,7 @@ async def test_a_download_shows_that_it_goes_on_and_can_be_interrupted(tmp_path:
         hub.held.set()
 
 
+@pytest.mark.slow
 async def test_a_compilation_shows_that_it_goes_on(tmp_path: Path) -> None:
     path = builder(tmp_path / "tools")
     sources = tmp_path / "s/voltaire/servers" / f"source-{VERSION}" / "x/tools/server"

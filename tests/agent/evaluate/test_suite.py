@@ -85,23 +85,28 @@ async def test_a_small_model_replaces_no_file_that_it_has_not_seen(stage: Any) -
         assert (score.fault, score.reason) == ("", "done"), steps
 
 
+ASKED = [
+    ("What is the code in parcel.txt, as we write it?", True),
+    ("Could you put the street into parcel.txt?", False),
+    ("Wie schwer ist das Paket in parcel.txt?", True),
+    ("What is in parcel.txt? Replace it by what I told you.", False),
+]
+ASKED_BY_NIGHT = [
+    ("Who sent parcel.txt?", True),
+    ("how heavy is it, by parcel.txt?", True),
+    ("¿Qué número está en parcel.txt?", True),
+    ("Add the street to parcel.txt.", False),
+    ("Would you put the street into parcel.txt?", False),
+    ("Quickly put the street into parcel.txt, please?", False),
+    ("Welches Gewicht hat parcel.txt?", True),
+    ("What is its street, and can you write it to parcel.txt?", False),
+    ("Is parcel.txt there? Please add the street, will you?", False),
+]
+
+
 @pytest.mark.parametrize(
     ("ask", "kept"),
-    [
-        ("What is the code in parcel.txt, as we write it?", True),
-        ("Who sent parcel.txt?", True),
-        ("how heavy is it, by parcel.txt?", True),
-        ("Wie schwer ist das Paket in parcel.txt?", True),
-        ("¿Qué número está en parcel.txt?", True),
-        ("Add the street to parcel.txt.", False),
-        ("Could you put the street into parcel.txt?", False),
-        ("Would you put the street into parcel.txt?", False),
-        ("Quickly put the street into parcel.txt, please?", False),
-        ("Welches Gewicht hat parcel.txt?", True),
-        ("What is in parcel.txt? Replace it by what I told you.", False),
-        ("What is its street, and can you write it to parcel.txt?", False),
-        ("Is parcel.txt there? Please add the street, will you?", False),
-    ],
+    [*ASKED, *(pytest.param(*each, marks=pytest.mark.slow) for each in ASKED_BY_NIGHT)],
 )
 async def test_a_small_model_that_is_asked_of_a_file_does_not_write_to_it(
     stage: Any, ask: str, kept: bool

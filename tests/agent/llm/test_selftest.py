@@ -129,6 +129,7 @@ async def test_a_template_without_tools_has_them_in_the_system_text(tmp_path: Pa
     assert (found.points, found.template_error, found.keeps_prefix) == (1, "", True)
 
 
+@pytest.mark.slow
 async def test_a_template_without_a_tool_role_has_results_in_the_users(tmp_path: Path) -> None:
     refusing = "{%- for message in messages if message.role == 'tool' %}{{ raise_exception('No tools here, please') }}{%- endfor %}"
     found = await outcome(tmp_path, CALL, refusing + TEMPLATE)
@@ -164,6 +165,7 @@ DROPPING = TEMPLATE.replace(
 )
 
 
+@pytest.mark.slow
 async def test_a_template_that_drops_thoughts_at_the_next_message_is_told_of_as_it_is(
     tmp_path: Path,
 ) -> None:

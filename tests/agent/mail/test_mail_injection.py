@@ -139,7 +139,13 @@ UNREAD = (
 )  # no model sees what stands there
 
 
-@pytest.mark.parametrize("place", PLACES)
+BY_DAY = ("HTML that nobody sees", "an invitation", "the sender's name", "the Message-ID")
+
+
+@pytest.mark.parametrize(
+    "place",
+    [pytest.param(p, marks=() if p in BY_DAY else pytest.mark.slow) for p in PLACES],
+)
 async def test_wherever_a_letter_hides_its_orders_they_are_asked_about(
     chat: ObedientChat, dovecot: Dovecot, relayed: Relay, place: str
 ) -> None:

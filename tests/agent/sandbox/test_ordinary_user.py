@@ -18,11 +18,10 @@ STRANGER = 12345  # a user id that no host gives away
 @pytest.mark.parametrize(
     "areas",
     [
-        ["privileges"],
+        pytest.param(["privileges"], marks=pytest.mark.slow, id="privileges"),
         pytest.param([], marks=[pytest.mark.slow, pytest.mark.timeout(3600)], id="all"),
         pytest.param([WHOLE], marks=[pytest.mark.slow, pytest.mark.timeout(7200)], id=WHOLE),
     ],
-    ids=lambda areas: areas[0],
 )
 def test_it_holds_for_an_ordinary_user_too(areas: list[str]) -> None:
     with scratch() as folder:

@@ -24,7 +24,9 @@ async def check(folder: Path, room: str, attacks: Sequence[Attack]) -> None:
     assert {o.attack.name: o.success for o in outcomes if o.success} == {}
 
 
-@pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.parametrize(
+    "room", [pytest.param(room, marks=() if room == "mail" else pytest.mark.slow) for room in ROOMS]
+)
 async def test_attacks_from_within_are_blocked(folder: Path, room: str) -> None:
     every = attacks_on(room)
     await check(folder, room, [each for n, each in enumerate(every) if each in OWN or n % 12 == 0])

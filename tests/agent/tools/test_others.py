@@ -255,10 +255,18 @@ def kinds(work: Path, site: Path) -> None:
     (work / "out.txt").write_text(f"It is {KEY}.")
 
 
+CHANGES = (renamed, overwritten, emptied, grown, linked, climbed, kinds)
+BY_DAY = ((renamed, "out.txt"), (overwritten, "out*.txt"), (climbed, "out.txt"))
+
+
 @pytest.mark.parametrize(
-    "change", [renamed, overwritten, emptied, grown, linked, climbed, kinds]
-)  # fmt: skip
-@pytest.mark.parametrize("path", ["out.txt", "out*.txt"])
+    ("change", "path"),
+    [
+        pytest.param(change, path, marks=() if (change, path) in BY_DAY else pytest.mark.slow)
+        for change in CHANGES
+        for path in ("out.txt", "out*.txt")
+    ],
+)
 async def test_whoever_writes_a_file_while_it_is_sent_sends_nothing_that_was_not_allowed(
     with_repo: Box, tmp_path: Path, change: Callable[[Path, Path], None], path: str
 ) -> None:

@@ -66,8 +66,8 @@ async def test_a_damaged_file_is_never_left_under_its_name(hub: Hub, tmp_path: P
 @pytest.mark.parametrize(
     ("status", "sentence"),
     [
-        (403, "a/b is gated: accept its terms"),
-        (401, "no repository a/b, or it is private"),
+        pytest.param(403, "a/b is gated: accept its terms", marks=pytest.mark.slow),
+        pytest.param(401, "no repository a/b, or it is private", marks=pytest.mark.slow),
         (404, "a/b has no file m.gguf"),
     ],
 )

@@ -62,7 +62,9 @@ def saved(it: Running) -> list[Path]:
     return sorted(it.backend.state.config.slots_folder.glob("*.chat"))
 
 
-@pytest.mark.parametrize("kind", ["llama", "gemma3", "lfm2"])
+@pytest.mark.parametrize(
+    "kind", ["gemma3", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("llama", "lfm2"))]
+)
 async def test_a_chat_is_warm_after_restarts_with_others_used_between(
     config: BackendConfig, tmp_path: Path, kind: Any
 ) -> None:
@@ -147,7 +149,7 @@ async def test_a_chat_that_was_forgotten_under_its_lease_is_not_saved(
         assert [file.name.partition("-")[0] for file in saved(it)] == [chat_hash("b")]
 
 
-@pytest.mark.parametrize("damage", ["cut", "part"])
+@pytest.mark.parametrize("damage", [pytest.param("cut", marks=pytest.mark.slow), "part"])
 async def test_a_file_that_is_not_whole_is_read_over(config: BackendConfig, damage: str) -> None:
     async with warm(config) as it:
         await talk(it, "a")
@@ -167,7 +169,9 @@ async def test_a_file_that_is_not_whole_is_read_over(config: BackendConfig, dama
         await talk(it, "a")
 
 
-@pytest.mark.parametrize("lacking", [3, 100_000])  # bytes: of the last write, and of one before
+@pytest.mark.parametrize(
+    "lacking", [3, pytest.param(100_000, marks=pytest.mark.slow)]
+)  # bytes: of the last write, and of one before
 async def test_a_disk_that_fills_up_while_a_prompt_is_saved_leaves_no_file(
     config: BackendConfig, lacking: int
 ) -> None:
@@ -212,7 +216,10 @@ async def test_files_used_longest_ago_make_room(config: BackendConfig) -> None:
     assert kept == {chat_hash("a"), chat_hash("c")}
 
 
-@pytest.mark.parametrize("changes", [{"saved_prompts_mib": 0}, {"profile": "many"}])
+@pytest.mark.parametrize(
+    "changes",
+    [pytest.param({"saved_prompts_mib": 0}, marks=pytest.mark.slow), {"profile": "many"}],
+)
 async def test_nothing_is_saved_where_that_is_off_or_there_are_several_slots(
     config: BackendConfig, changes: dict[str, Any]
 ) -> None:

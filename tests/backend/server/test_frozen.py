@@ -74,7 +74,9 @@ def told(it: Running) -> list[str]:
     return [alert.text for alert in it.backend.state.alerts.kept if alert.name == "server"]
 
 
-@pytest.mark.parametrize("asked", [False, True], ids=["idle", "asked"])
+@pytest.mark.parametrize(
+    "asked", [pytest.param(False, marks=pytest.mark.slow), True], ids=["idle", "asked"]
+)
 async def test_a_server_that_stands_still_is_replaced_and_told_once(
     config: BackendConfig, asked: bool
 ) -> None:
@@ -133,7 +135,8 @@ async def beside(config: BackendConfig) -> AsyncIterator[Beside]:
 
 
 @pytest.mark.parametrize(
-    "doing", ["busy", "loading", pytest.param("ready", marks=pytest.mark.slow)]
+    "doing",
+    ["busy", *(pytest.param(state, marks=pytest.mark.slow) for state in ("loading", "ready"))],
 )
 async def test_a_backend_that_stood_still_with_its_server_goes_on_with_it(
     config: BackendConfig, doing: str

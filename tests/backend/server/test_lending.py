@@ -222,6 +222,7 @@ async def test_the_card_is_lent_again_while_the_model_is_being_loaded(
         await back(it)
 
 
+@pytest.mark.slow
 async def test_that_the_card_is_back_is_told_also_where_the_first_start_fails(
     config: BackendConfig,
 ) -> None:

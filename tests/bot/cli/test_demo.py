@@ -49,6 +49,7 @@ async def test_one_question_is_answered_from_the_disk_itself(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []  # nothing of it stays
 
 
+@pytest.mark.slow
 async def test_what_an_owner_would_have_to_approve_is_denied(tmp_path: Path) -> None:
     async with demo(tmp_path, "--ask", "tell me when the disk is above 90 %") as process:
         out, err = await asyncio.wait_for(process.communicate(), SECONDS)
@@ -66,6 +67,7 @@ async def test_what_the_first_screen_offers_is_done(tmp_path: Path, wish: str) -
     assert "failed" not in said.lower() and "beyond me" not in said, said
 
 
+@pytest.mark.slow
 async def test_a_file_of_ones_own_runs_by_flags_that_suit_any(tmp_path: Path) -> None:
     """Not by the toy's: its one thread, its window, its sampling. dash passes MODEL=~/mine.gguf on as it stands."""
     make_chain(tmp_path / "mine.gguf", "Hello, I am no toy.")

@@ -95,6 +95,7 @@ async def test_a_used_port(tmp_path: Path) -> None:
     assert await doctor(env, "ports") == ("pass", "")
 
 
+@pytest.mark.slow
 async def test_a_damaged_pocket(tmp_path: Path) -> None:
     copy = tmp_path / "program"
     for package in ("bot", "agent", "backend"):
@@ -115,6 +116,7 @@ async def test_a_damaged_pocket(tmp_path: Path) -> None:
 
 
 @needs_root
+@pytest.mark.slow
 async def test_blocked_namespaces(tmp_path: Path) -> None:
     script = f"{checking('sandbox')}; read remedy; eval $remedy >/dev/null; {checking('sandbox')}"
     process = await asyncio.create_subprocess_exec(
@@ -134,6 +136,7 @@ async def test_blocked_namespaces(tmp_path: Path) -> None:
 
 
 @needs_root
+@pytest.mark.slow
 async def test_a_full_disk(tmp_path: Path) -> None:
     async with open_store(tmp_path / "elsewhere" / "voltaire.db"):
         pass

@@ -58,11 +58,13 @@ async def test_the_demo_says_so_before_a_model_is_started(how: str, tmp_path: Pa
     assert not any((tmp_path / "s").iterdir())
 
 
+@pytest.mark.slow
 async def test_run_says_so_before_a_model_is_started(tmp_path: Path) -> None:
     code, _, err = await voltaire("filter", tmp_path, "run", VOLTAIRE_TELEGRAM__TOKEN="1:a")
     assert code == 1 and REMEDIES["filter"] in err and "backend" not in err
 
 
+@pytest.mark.slow
 async def test_a_turn_ends_at_its_first_command(tmp_path: Path) -> None:
     code, out, err = await voltaire("filter", tmp_path, "ask", "how much disk space is free?")
     assert code == 1 and REMEDIES["filter"] in out

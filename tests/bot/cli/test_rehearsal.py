@@ -97,6 +97,7 @@ async def a_turn(home: Path) -> None:
     assert code == 0, err
 
 
+@pytest.mark.slow
 async def test_another_model_runs_beside_and_leaves_nothing(tmp_path: Path) -> None:
     await a_turn(tmp_path)
     before = rows(tmp_path)

@@ -155,6 +155,7 @@ async def test_formatting_is_elements_and_text_is_text(page: Page, raw: Raw, ali
         assert await last.evaluate(LINES) == [["line 0", "line 1", "line 2", "line 3"], []]
 
 
+@pytest.mark.slow
 async def test_files_up_and_down(page: Page, raw: Raw, alice: Person) -> None:
     files = [{"name": f"{at}.png", "mimeType": "image/png", "buffer": png(40, 30)} for at in (1, 2)]
     await page.get_by_label("Message", exact=True).fill("two pictures")
@@ -179,7 +180,11 @@ async def test_files_up_and_down(page: Page, raw: Raw, alice: Person) -> None:
 
 @pytest.mark.parametrize(
     ("locale", "field", "code"),
-    [("de-AT", "Nachricht", "de"), ("it-IT", "Message", "en"), ("en-US", "Message", "en")],
+    [
+        ("de-AT", "Nachricht", "de"),
+        pytest.param("it-IT", "Message", "en", marks=pytest.mark.slow),
+        pytest.param("en-US", "Message", "en", marks=pytest.mark.slow),
+    ],
 )
 async def test_page_and_person_speak_the_browsers_language(
     browser: Browser, gram: Localgram, raw: Raw, alice: Person, locale: str, field: str, code: str
@@ -203,6 +208,7 @@ async def test_an_empty_chat_begins_with_start(page: Page, alice: Person) -> Non
     assert [message.text for message in alice.messages()] == ["/start"]
 
 
+@pytest.mark.slow
 async def test_the_page_finds_a_new_server_in_the_old_ones_place(browser: Browser) -> None:
     page = await phone(browser)
     async with Localgram(TOKEN) as old:

@@ -139,6 +139,7 @@ async def test_what_a_ghost_sends_comes_as_it_was_meant(
             await stored(run, "SELECT 1 FROM turns WHERE feedback = 1")
 
 
+@pytest.mark.slow
 async def test_a_relayed_message_is_of_the_account_that_relays_it(
     scenario: MatrixScenario, olga: MatrixPerson, server: Synapse
 ) -> None:
@@ -166,6 +167,7 @@ async def test_a_relayed_message_is_of_the_account_that_relays_it(
             assert (origin, await run.store.freeze.since()) == ("person", None)
 
 
+@pytest.mark.slow
 async def test_what_the_owner_writes_in_the_other_network_is_the_owners(
     scenario: MatrixScenario, olga: MatrixPerson, server: Synapse
 ) -> None:
@@ -180,6 +182,7 @@ async def test_what_the_owner_writes_in_the_other_network_is_the_owners(
         assert origin == "owner"
 
 
+@pytest.mark.slow
 async def test_what_a_bridge_has_encrypted_for_a_ghost_is_not_read(
     scenario: MatrixScenario,
     olga: MatrixPerson,

@@ -130,6 +130,7 @@ async def test_more_messages_than_an_answer_holds_are_all_kept_in_order(
     assert places == sorted(places)
 
 
+@pytest.mark.slow
 async def test_a_place_that_the_homeserver_forgot_answers_nothing_twice(
     scenario: MatrixScenario, olga: MatrixPerson, proxy: HomeserverProxy
 ) -> None:
@@ -196,6 +197,7 @@ async def test_keys_that_cannot_be_had_hold_a_message_back(
     assert server.stored("Only for you.") == []
 
 
+@pytest.mark.slow
 async def test_a_room_whose_encryption_a_sync_conceals_is_asked_for(
     scenario: MatrixScenario, olga: MatrixPerson, proxy: HomeserverProxy
 ) -> None:
@@ -254,6 +256,7 @@ async def test_a_message_without_its_key_waits_and_asks_for_it(
     assert Texts().undecryptable.partition("{")[0] in told.body
 
 
+@pytest.mark.slow
 async def test_an_invitation_that_cannot_be_read_holds_up_nobody(
     scenario: MatrixScenario, olga: MatrixPerson, proxy: HomeserverProxy
 ) -> None:
@@ -272,6 +275,7 @@ async def test_an_invitation_that_cannot_be_read_holds_up_nobody(
     assert olga.finals(room) == ["Hello."]
 
 
+@pytest.mark.slow
 async def test_a_message_of_the_far_future_hides_none_that_follow(
     scenario: MatrixScenario, olga: MatrixPerson, proxy: HomeserverProxy
 ) -> None:
@@ -306,6 +310,7 @@ ODD: list[Any] = [
 ]
 
 
+@pytest.mark.slow
 async def test_a_device_that_was_deleted_and_a_password_that_is_gone_are_told(
     scenario: MatrixScenario, olga: MatrixPerson
 ) -> None:

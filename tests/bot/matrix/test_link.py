@@ -84,6 +84,7 @@ async def test_notes_follow_a_person_into_the_other_app(apps: BothApps) -> None:
     assert not new
 
 
+@pytest.mark.slow
 async def test_jobs_are_seen_from_both_and_speak_where_they_were_made(apps: BothApps) -> None:
     planner = await apps.telegram.services.planner(f"tg:{OWNER}")
     job = await planner.add((await planner.propose("every day at 9:00", "stretch")).spec)
@@ -97,6 +98,7 @@ async def test_jobs_are_seen_from_both_and_speak_where_they_were_made(apps: Both
     assert await apps.telegram.store.jobs.get(job.id) == kept
 
 
+@pytest.mark.slow
 async def test_what_is_said_stays_where_it_is(apps: BothApps) -> None:
     await apps.link()
     await apps.phone.ask("the password of the gate is swordfish")
@@ -106,6 +108,7 @@ async def test_what_is_said_stays_where_it_is(apps: BothApps) -> None:
     assert await apps.matrix.store.search.candidates(chat, "swordfish") == []
 
 
+@pytest.mark.slow
 async def test_parted_again_each_has_what_was_made_in_it(apps: BothApps) -> None:
     await apps.telegram.store.notes.add(f"tg:{OWNER}", "Of Telegram.")
     await apps.telegram.store.notes.add(str(RoomKey(apps.room)), "Of Matrix.")

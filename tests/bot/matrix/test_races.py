@@ -109,6 +109,7 @@ async def taken_after(proxy: HomeserverProxy, olga: MatrixPerson, room: str) -> 
         await soon(lambda wanted=wanted: proxy.count(r"GET .*/sync") >= wanted)  # type: ignore[misc]
 
 
+@pytest.mark.slow
 async def test_what_is_new_while_keys_are_tended_is_tended_at_once(
     scenario: MatrixScenario, olga: MatrixPerson, eve: MatrixPerson, proxy: HomeserverProxy
 ) -> None:
@@ -129,6 +130,7 @@ async def test_what_is_new_while_keys_are_tended_is_tended_at_once(
         held.released.set()
 
 
+@pytest.mark.slow
 async def test_who_comes_back_with_another_device_gets_its_keys(
     scenario: MatrixScenario,
     olga: MatrixPerson,
@@ -153,6 +155,7 @@ async def test_who_comes_back_with_another_device_gets_its_keys(
             assert (await phone.next(lambda e: e.body == "Hello.")).encrypted
 
 
+@pytest.mark.slow
 async def test_who_came_during_an_absence_gets_the_key_of_what_is_said_meanwhile(
     scenario: MatrixScenario,
     olga: MatrixPerson,

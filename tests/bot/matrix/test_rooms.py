@@ -53,6 +53,7 @@ async def test_a_thread_is_a_chat_of_its_own(scenario: MatrixScenario, olga: Mat
     assert "in the room" not in said(run)
 
 
+@pytest.mark.slow
 async def test_a_reply_quotes_what_it_answers(scenario: MatrixScenario, olga: MatrixPerson) -> None:
     scenario.script = lambda request: says("The sky is green.")
     async with scenario.open() as run:
@@ -108,6 +109,7 @@ async def test_a_question_that_is_taken_back_is_not_answered_any_further(
         await soon(lambda: not run.services.chats.running())
 
 
+@pytest.mark.slow
 async def test_another_member_corrects_nothing_and_takes_nothing_back(
     scenario: MatrixScenario, olga: MatrixPerson, server: Synapse, tmp_path: Path
 ) -> None:
@@ -258,6 +260,7 @@ async def test_a_room_that_is_upgraded_is_followed(
     assert sum("was upgraded" in e.body for e in olga.seen) == 1
 
 
+@pytest.mark.slow
 async def test_owners_are_told_once_who_has_put_the_bot_out(
     scenario: MatrixScenario, olga: MatrixPerson
 ) -> None:

@@ -94,6 +94,7 @@ async def test_matrix_alone_by_options(
         assert answer.status == 401
 
 
+@pytest.mark.slow
 async def test_its_questions_and_wrong_answers(
     server: Synapse, olga: MatrixPerson, scenario: MatrixScenario, tmp_path: Path
 ) -> None:
@@ -133,6 +134,7 @@ async def test_a_wrong_option_is_told_before_anything(
     assert code == 2 and told in err and not (tmp_path / "c" / "voltaire").exists()
 
 
+@pytest.mark.slow
 async def test_a_homeserver_that_is_away_changes_nothing(tmp_path: Path) -> None:
     words = (
         "--homeserver",

@@ -59,6 +59,7 @@ async def test_commands_by_either_sign_are_run_at_once(
         assert (await olga.next()).body == "Hello."
 
 
+@pytest.mark.slow
 async def test_start_says_who_can_read_along_here(
     scenario: MatrixScenario, olga: MatrixPerson
 ) -> None:
@@ -143,6 +144,7 @@ async def test_a_long_thought_is_ended_from_the_live_view(
     assert [request.brief for request in asked] == [False, True]
 
 
+@pytest.mark.slow
 async def test_a_long_answer_comes_in_parts_and_a_longer_one_as_a_file(
     scenario: MatrixScenario, olga: MatrixPerson
 ) -> None:

@@ -108,7 +108,7 @@ async def met(scenario: MatrixScenario, olga: MatrixPerson) -> App:
     return App(olga, scenario.account)
 
 
-@pytest.mark.parametrize("mac", ["v1", "v2"])
+@pytest.mark.parametrize("mac", [pytest.param("v1", marks=pytest.mark.slow), "v2"])
 async def test_the_same_emoji_verify_both_devices(
     scenario: MatrixScenario, olga: MatrixPerson, mac: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +143,7 @@ async def test_other_emoji_verify_nothing(scenario: MatrixScenario, olga: Matrix
         assert not app.verified_by(run)
 
 
+@pytest.mark.slow
 async def test_a_key_that_is_another_one_verifies_nothing(
     scenario: MatrixScenario, olga: MatrixPerson
 ) -> None:
@@ -191,6 +192,7 @@ async def test_nobody_verifies_without_a_terminal_and_no_stranger_with_one(
         terminal.task.cancel()
 
 
+@pytest.mark.slow
 async def test_an_app_that_asks_first_is_told_that_we_are_ready(
     scenario: MatrixScenario, olga: MatrixPerson
 ) -> None:
@@ -228,6 +230,7 @@ async def test_an_app_that_asks_first_is_told_that_we_are_ready(
         terminal.task.cancel()
 
 
+@pytest.mark.slow
 async def test_the_keys_are_exported_as_apps_import_them(
     scenario: MatrixScenario, olga: MatrixPerson, tmp_path: Path
 ) -> None:

@@ -102,6 +102,7 @@ async def test_now_shows_what_runs_and_a_question_is_answered(page: Page, folder
     await expect(question).to_have_count(0)  # by the stream: nothing waits any more
 
 
+@pytest.mark.slow
 async def test_a_turn_is_found_and_opened(page: Page) -> None:
     await go(page, "Turns")
     await page.get_by_label("Find").fill("invoice plumber")
@@ -124,6 +125,7 @@ async def test_a_turn_is_found_and_opened(page: Page) -> None:
     await expect(rendered).to_be_visible()
 
 
+@pytest.mark.slow
 async def test_older_turns_are_fetched(page: Page) -> None:
     await go(page, "Turns")
     await expect(page.locator(".turns > li")).to_have_count(50)
@@ -168,6 +170,7 @@ async def tab_to(page: Page, name: str) -> None:
     raise AssertionError(f"{name} is not reached")
 
 
+@pytest.mark.slow
 async def test_every_view_by_keyboard_alone(page: Page) -> None:
     """From the skip link through each section: whatever can be pressed is reached by Tab, and is seen to be."""
 
@@ -233,6 +236,7 @@ async def test_changes_by_keyboard_alone(page: Page) -> None:
     await expect(page.locator("button:focus")).to_have_text("Delete")
 
 
+@pytest.mark.slow
 async def test_a_page_that_ended_says_so_and_changes_nothing(
     browser: Browser, folder: Path
 ) -> None:

@@ -69,25 +69,28 @@ def words(person: Person) -> list[str]:
     return [m.text for m in person.messages() if m.sender.is_bot and is_final(m)]
 
 
+NIGHTS = {
+    "nights": (0.0, [NIGHT, NIGHT, NIGHT]),
+    "two ahead, and a night": (2 * HOUR, [-2 * HOUR, NIGHT]),
+    "a night": (0.0, [NIGHT]),
+    "days": (0.0, [3 * DAY]),
+    "a month": (0.0, [40 * DAY, 60.0]),
+    "set back": (0.0, [-HOUR]),
+    "an hour ahead": (HOUR, [-HOUR]),
+    "years ahead": (3650 * DAY, [-3650 * DAY]),
+    "years behind": (-3650 * DAY, [3650 * DAY]),
+    "an hour behind": (-HOUR, [HOUR]),
+}
+BY_DAY = ("nights", "two ahead, and a night")
+
+
 @pytest.mark.parametrize(
     ("ahead", "nights"),
     [
-        (0.0, [NIGHT]),
-        (0.0, [NIGHT, NIGHT, NIGHT]),
-        (0.0, [3 * DAY]),
-        (0.0, [40 * DAY, 60.0]),
-        (0.0, [-HOUR]),
-        (HOUR, [-HOUR]),
-        (2 * HOUR, [-2 * HOUR, NIGHT]),
-        (3650 * DAY, [-3650 * DAY]),
-        (-3650 * DAY, [3650 * DAY]),
-        (-HOUR, [HOUR]),
+        pytest.param(*each, id=name, marks=() if name in BY_DAY else pytest.mark.slow)
+        for name, each in NIGHTS.items()
     ],
-    ids=[
-        "a night", "nights", "days", "a month", "set back", "an hour ahead", "two ahead, and a night",
-        "years ahead", "years behind", "an hour behind",
-    ],
-)  # fmt: skip
+)
 async def test_who_writes_before_meanwhile_and_after_is_answered_once(
     gram: Localgram, tmp_path: Path, ahead: float, nights: list[float]
 ) -> None:
@@ -127,8 +130,8 @@ async def test_what_is_written_after_a_clock_was_set_back_is_not_from_before_the
 @pytest.mark.parametrize(
     ("catch_up", "told"),
     [
-        ("once", ["⏰ tea"]),
-        ("all", ["⏰ tea"] * 3),
+        pytest.param("once", ["⏰ tea"], marks=pytest.mark.slow),
+        pytest.param("all", ["⏰ tea"] * 3, marks=pytest.mark.slow),
         ("missed", ["⏰ Missed 3 times while I was off: tea"]),
     ],
 )

@@ -19,7 +19,7 @@ WAKING = 10.0  # seconds
 @pytest.mark.parametrize(
     ("asked", "seconds"),
     [
-        (False, 3.0),
+        pytest.param(False, 3.0, marks=pytest.mark.slow),
         (True, 3.0),
         pytest.param(False, 40.0, marks=pytest.mark.slow, id="longer than a poll"),
         pytest.param(True, 130.0, marks=pytest.mark.slow, id="longer than a model's silence"),

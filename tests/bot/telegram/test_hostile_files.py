@@ -27,6 +27,9 @@ class UnusedEar:
         raise AssertionError("there is nothing to hear")
 
 
+BY_DAY = ("bomb.docx", "noise.bin")
+
+
 def speech_to_text() -> SpeechToText:
     async def recognizer() -> SpeechRecognizer:
         return UnusedEar()
@@ -34,7 +37,10 @@ def speech_to_text() -> SpeechToText:
     return SpeechToText(Path("nowhere"), model=recognizer)
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+@pytest.mark.parametrize(
+    "file",
+    [pytest.param(f, id=f.name, marks=() if f.name in BY_DAY else pytest.mark.slow) for f in FILES],
+)
 async def test_a_hostile_file_is_a_sentence_and_is_kept(
     scenario: TelegramScenario,
     sandboxes: Sandboxes,

@@ -53,6 +53,7 @@ async def whisper() -> AsyncIterator[tuple[WhisperServer, str]]:
     await runner.cleanup()
 
 
+@pytest.mark.slow
 async def test_a_voice_message_is_heard_and_answered_once(
     gram: Localgram, tmp_path: Path, whisper: tuple[WhisperServer, str]
 ) -> None:

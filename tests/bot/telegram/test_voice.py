@@ -86,6 +86,7 @@ async def test_what_was_said_reaches_the_model_and_is_shown(
         assert await run.store.taints.of(1) == []  # a person's own words
 
 
+@pytest.mark.slow
 async def test_a_video_note_is_heard(
     scenario: TelegramScenario, recognizer: ScriptedRecognizer, tmp_path: Path
 ) -> None:
@@ -204,6 +205,7 @@ async def test_an_answer_is_a_voice_message_with_its_text(
     assert 2 < seconds < 8
 
 
+@pytest.mark.slow
 async def test_a_long_answer_follows_its_voice(speaking: TelegramScenario) -> None:
     text = "It is half full.\n\n```\n" + "\n".join(f"/disk/{n}" for n in range(150)) + "\n```"
     speaking.script = lambda _: says(text)
@@ -287,6 +289,7 @@ def test_only_a_whole_answer_is_spoken() -> None:
         assert OutgoingMessage.from_json(payload).voice is spoken
 
 
+@pytest.mark.slow
 async def test_a_person_who_takes_no_voice_messages_gets_the_text(
     speaking: TelegramScenario,
 ) -> None:
