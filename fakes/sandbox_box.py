@@ -50,9 +50,11 @@ async def opened(
     report: Callable[[], str] = lambda: "name: test\n",
     zone: str = "Europe/Paris",
     hosts: Hosts | None = None,
+    observe: Callable[[str], Observer] = lambda chat: Observer(),
+    programs: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Sandboxes]:
     """As open_sandboxes, with the tool user and the prepared rootfs of all tests of a process."""
-    programs = {**scripts(), **shell_names(chosen(()))}
+    programs = programs or {**scripts(), **shell_names(chosen(()))}
     key = zone, frozenset(programs.items())
     if key not in _prepared:
         folder = Path(tempfile.mkdtemp(prefix="voltaire-rootfs-"))
@@ -68,7 +70,7 @@ async def opened(
         zone=zone,
         report=report,
         bwrap=await bubblewrap.find(),
-        observe=lambda chat: Observer(),
+        observe=observe,
         hosts=hosts,
         cgroups=cgroup.delegated() if isinstance(USER, CurrentUser) else None,
     )

@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 
 from agent.sandbox.limits import SandboxLimits
-from agent.sandbox.sandbox import Sandboxes, open_sandboxes
+from agent.sandbox.sandbox import Sandboxes
 from bot.telegram import handlers
+from fakes.sandbox_box import opened
 
 
 @pytest.fixture(autouse=True)
@@ -16,7 +17,7 @@ def _commands_in_one_language(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def sandboxes(tmp_path: Path) -> AsyncIterator[Sandboxes]:
-    async with open_sandboxes(
-        tmp_path / "boxes", limits=SandboxLimits(), repos=[], zone="UTC", report=str
-    ) as opened:
-        yield opened
+    async with opened(
+        tmp_path / "boxes", limits=SandboxLimits(), zone="UTC", report=str
+    ) as sandboxes:
+        yield sandboxes

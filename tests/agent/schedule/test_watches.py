@@ -43,6 +43,7 @@ from agent.store.jobs import Job
 from agent.trust import Taint
 from backend.client import BackendClient
 from bot.job_actions import run_watch
+from fakes import sandbox_box
 from fakes.cases import cases
 from fakes.sandbox_box import git, repository
 from fakes.web_server import Site, site
@@ -120,7 +121,11 @@ async def opened(tmp: Path, store: Store, **config: Any) -> AsyncIterator[Place]
 
 
 @pytest.fixture
-async def place(tmp_path: Path, store: Store) -> AsyncIterator[Place]:
+async def place(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Place]:
+    """With the tool user and the root of all tests of a process, of which a fork would make two."""
+    monkeypatch.setattr("agent.sandbox.sandbox.open_sandboxes", sandbox_box.opened)
     async with opened(tmp_path, store) as place:
         yield place
 
