@@ -31,10 +31,12 @@ from fakes.words import saying
     [
         ("die", "tea ended in the middle. It was not asked twice"),
         ("flood", "bytes to one request, so it was ended"),
-        ("shout", "sent a message of more than 1 MiB, so it was ended"),
-        ("babble", "bytes to one request, so it was ended"),
+        pytest.param(
+            "shout", "sent a message of more than 1 MiB, so it was ended", marks=pytest.mark.slow
+        ),
+        pytest.param("babble", "bytes to one request, so it was ended", marks=pytest.mark.slow),
         ("lie", "answered with an error: no message of MCP"),
-        ("nest", "answered with an error: no message of MCP"),
+        pytest.param("nest", "answered with an error: no message of MCP", marks=pytest.mark.slow),
         ("hang", "gave no sign of life for 1 s, so it was ended"),
     ],
     ids=lambda text: text.split()[0],
@@ -82,7 +84,9 @@ WRONG: dict[str, dict[str, object]] = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize(
+    "name", ["content", *(pytest.param(n, marks=pytest.mark.slow) for n in ("deeper", "asks"))]
+)
 async def test_a_message_of_too_long_lists_is_not_compared_with_what_it_should_be(
     servers: FakeServers, name: str
 ) -> None:
@@ -168,7 +172,11 @@ async def test_a_cancelled_call_leaves_the_server_usable_by_others(servers: Fake
     ("behaviour", "told"),
     [
         ("huge", "tea sent a message of more than 2 MiB, so it was ended"),
-        ("huge-schema", "tea sent a message of more than 2 MiB, so it was ended"),
+        pytest.param(
+            "huge-schema",
+            "tea sent a message of more than 2 MiB, so it was ended",
+            marks=pytest.mark.slow,
+        ),
         ("abyss", "tea answered with an error: no message of MCP"),
     ],
 )
@@ -185,8 +193,8 @@ async def test_descriptors_that_nobody_can_look_through_are_not_used(
     ("behaviour", "told"),
     [
         ("long", "describes add in 70,"),
-        ("deep", "describes add in more than 32 levels"),
-        ("misdescribed", "does not describe add as MCP does"),
+        pytest.param("deep", "describes add in more than 32 levels", marks=pytest.mark.slow),
+        pytest.param("misdescribed", "does not describe add as MCP does", marks=pytest.mark.slow),
         ("poisoned-name", "names a tool in a way that no tool is named"),
     ],
 )

@@ -44,9 +44,13 @@ async def test_a_tool_of_an_address_is_used(
     ("mode", "told"),
     [
         ("bomb", "tea"),
-        ("large", "sent a message of more than 16 MiB"),
+        pytest.param("large", "sent a message of more than 16 MiB", marks=pytest.mark.slow),
         ("values", "sent a message of more than 40,000 values"),
-        ("entries", "sent a message whose lists have more than 5,000 entries"),
+        pytest.param(
+            "entries",
+            "sent a message whose lists have more than 5,000 entries",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 async def test_a_flood_over_http_costs_one_call(
