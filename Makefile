@@ -20,7 +20,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help install mail matrix mcp voice calendar upgrade dev dist image demo test test-again test-fast coverage check format bench service attacks fuzz campaign templates real-models card card-kit clean \
+.PHONY: help install mail matrix mcp voice calendar upgrade dev dist image demo test test-fast coverage check format bench service attacks fuzz campaign templates real-models card card-kit clean \
 	system system-test compiled
 
 help:  ## list the targets
@@ -142,11 +142,7 @@ PYTEST := PYTEST_DEBUG_TEMPROOT=$(IN_MEMORY) $(BIN)/python -m pytest -n $(WORKER
 test: dev $(TEMPLATES) $(SYNAPSE) $(MCP_SERVERS) $(AXE)  ## all tests
 	@$(PYTEST) -m "not slow and not live" --durations=15
 
-test-again: dev  ## the tests that failed last, one after another
-	@$(BIN)/python -m pytest --last-failed --last-failed-no-failures none -m "not slow and not live" \
-		--maxfail 1 --verbose
-
-test-long: dev $(TEMPLATES) $(SYNAPSE)  ## the cases of which make test runs a sample, and campaigns
+test-long: dev $(TEMPLATES) $(SYNAPSE) $(MCP_SERVERS) $(AXE)  ## the cases of which make test runs a sample, and campaigns
 	@$(PYTEST) -m "slow and not live" --durations=15 --deselect tests/bot/test_service_installed.py
 
 # A test in these folders that takes more than two seconds is marked thorough.
