@@ -69,18 +69,22 @@ NVML = Path(__file__).parents[1] / "fakes/nvml.c"
 # One worker runs a whole file: the longest begin first, so that none is left alone at the end.
 LONGEST = (
     "bot/matrix",
-    "bot/page/test_browser",
-    "backend/server/test_faults",
-    "bot/localgram/test_page",
-    "agent/sandbox/test_attacks",
-    "bot/cli/test_demo",
     "bot/test_setup",
-    "bot/cli/test_doctor_remedies",
-    "agent/llm/openai/test_real_templates",
+    "bot/cli/test_holder",
+    "agent/shell/test_web_render",
+    "backend/server/test_lending",
+    "backend/server/test_chat_states",
+    "agent/sandbox/test_attacks",
+    "bot/cli/test_first_evening",
+    "bot/cli/test_send",
+    "bot/page/test_browser",
+    "agent/mail/test_reading",
+    "agent/calendar/test_reminders",
+    "bot/cli/test_demo",
+    "backend/server/test_faults",
+    "agent/schedule/test_watches",
     "test_fuzz",
-    "test_wheel",
     "test_languages",
-    "test_examples",
 )
 
 
