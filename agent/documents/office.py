@@ -313,7 +313,7 @@ NOT_PRINTED = ("Fallback", "rt", "pPrChange", "rPrChange", "numberingChange", "t
 # Signs of fonts that have no letters, by the last byte of their code.
 SYMBOLS = {"symbol": {0xB0: "°", 0xB1: "±", 0xB4: "×", 0xB7: "•", 0xA3: "≤", 0xB3: "≥", 0xB9: "≠", 0xBB: "≈",
                       0x6D: "µ", 0x57: "Ω", 0xAE: "→", 0xA4: "⁄"},
-           "wingdings": {0xFE: "☒", 0xFD: "☒", 0xA8: "☐", 0x6F: "☐", 0xFC: "✓", 0xFB: "✗", 0xE0: "→", 0xA7: "•"}}  # fmt: skip
+           "wingdings": {0xFE: "☑", 0xFD: "☒", 0xA8: "☐", 0x6F: "☐", 0xFC: "✓", 0xFB: "✗", 0xE0: "→", 0xA7: "•"}}  # fmt: skip
 
 
 # Fractions, powers and roots of a formula on one line.

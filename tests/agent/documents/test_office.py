@@ -130,7 +130,7 @@ WORD = {
     "soft hyphen": (words("Donau", run("<w:softHyphen/>"), "dampf"), ["Donaudampf"]),
     "tab and breaks": (words("a", run("<w:tab/>"), "b", run("<w:br/>"), "c"), ["a\tb\nc"]),
     "tab stops are no tabs": (words("a", properties='<w:tabs><w:tab w:val="left"/></w:tabs>'), ["a"]),
-    "signs": (words("20", run('<w:sym w:font="Symbol" w:char="F0B0"/>'), run('<w:sym w:font="Wingdings" w:char="F0FE"/>')), ["20°☒"]),
+    "signs": (words("20", run('<w:sym w:font="Symbol" w:char="F0B0"/>'), run('<w:sym w:font="Wingdings" w:char="F0FE"/><w:sym w:font="Wingdings" w:char="F0FD"/>')), ["20°☑☒"]),
     "signs that are none": (words("a", *(run(f'<w:sym w:font="Symbol" w:char="{char}"/>') for char in BROKEN), "b"), ["ab"]),
     "clauses": (numbered("Term") + numbered("A year.", 1) + numbered("See 1.1.", 1) + numbered("Ends", 0) + numbered("So", 1),
                 ["1. Term", "1.1 A year.", "1.2 See 1.1.", "2. Ends", "2.1 So"]),
