@@ -42,7 +42,9 @@ NAMED = r"""(?i)(?:token|key|secret|passw|credential)\w{,40}["']?\s{,9}[:=]\s{,9
 SECRET = re.compile(
     NAMED + r"""["']?(?=[^\s"',}]{,400}\d)(?=[^\s"',}]{,400}[a-z])([^\s"',}]{8,})"""
 )
-SETTING = re.compile(NAMED + r"""(?=.{,400}[a-z])(?:"([^"\n]{8,})|'([^'\n]{8,})|([^\s"',}]{8,}))""")
+SETTING = re.compile(
+    NAMED + r"""(?=["']?[^"',}\n]{,400}[a-z])(?:"([^"\n]{8,})|'([^'\n]{8,})|([^\s"',}]{8,}))"""
+)
 HELD = "it holds what looks like a secret"
 # What a template has where nothing was filled in, and what the templates of nanobot and OpenClaw say of themselves.
 BLANK = re.compile(

@@ -389,7 +389,7 @@ async def test_links_and_damaged_files_are_told_and_the_rest_is_taken(tmp_path: 
 @pytest.mark.parametrize(
     ("file", "text"),
     [
-        ("config.json", '{"apiKey": "correcthorsebattery", "maxTokens": 81920000}'),
+        ("config.json", '{"maxTokens": 81920000, "apiKey": "correcthorsebattery"}'),
         ("config.json", '{"imapPassword": "open sesame of old"}'),
         (".env", "export SUDO_PASSWORD='open sesame of old'"),
         ("config.yaml", "model:\n  api_key: correcthorsebattery\n"),
