@@ -1,6 +1,10 @@
-"""The terminal as a channel, by rich: texts as Markdown, a live view in place, questions answered by number."""
+"""The terminal as a channel, by rich: texts as Markdown, a live view in place, questions answered by number. What is
+shown may hold a stranger's words, and does not drive the terminal.
+"""
 
 import asyncio
+import errno
+import os
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
@@ -14,6 +18,9 @@ from rich.live import Live
 from rich.markdown import Markdown
 from rich.text import Text
 
+from agent.files import replacing
+from agent.sandbox.output_buffer import clean
+from bot.attachments import safe_name
 from bot.channel import (
     Channel,
     ChannelLimits,
@@ -63,7 +70,7 @@ class Terminal(Channel):
     async def send_part(
         self, chat: str, message: OutgoingMessage
     ) -> tuple[str, OutgoingMessage | None]:
-        self.console.print(Markdown(message.text))
+        self.console.print(Markdown(clean(message.text)))
         return str(next(self._ids)), None
 
     async def send_files(
@@ -71,21 +78,24 @@ class Terminal(Channel):
     ) -> list[str]:
         """Write the files into the folder. Raises MessageRefused if that fails."""
         for number, (file, name) in enumerate(files):
-            path = self._folder / Path(name).name
+            path = self._folder / (safe_name(name) or "file")
             content = await asyncio.to_thread(file.read)
             try:
                 self._folder.mkdir(parents=True, exist_ok=True)
-                await asyncio.to_thread(path.write_bytes, content)
+                if self._folder.is_symlink():  # of a repository that a stranger wrote
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+                with replacing(path) as new:  # and no link in its place is followed
+                    await asyncio.to_thread(new.write_bytes, content)
             except OSError as error:
                 raise MessageRefused(f"{path} could not be written: {error.strerror}") from None
             told = [caption, str(path)] if caption and number == 0 else [str(path)]
-            line = Text(" · ".join(told))
+            line = Text(clean(" · ".join(told)))
             if self._view is None or not self._view.add_file(line):
                 self.console.print(line)
         return [str(next(self._ids)) for _ in files]
 
     async def edit(self, chat: str, message: str, text: str, keyboard: Keyboard = ()) -> None:
-        self.console.print(Markdown(text))
+        self.console.print(Markdown(clean(text)))
 
     def live_view(self, chat: str) -> "TerminalView":
         self._view = TerminalView(self.console)
@@ -95,7 +105,7 @@ class Terminal(Channel):
         """Show a question, wait for the number of a button, and return its key. EOFError when the input ends."""
         buttons = [button for row in keyboard for button in row]
         async with self.permit(chat):
-            self.console.print(Markdown(question))
+            self.console.print(Markdown(clean(question)))
             for number, button in enumerate(buttons, 1):
                 self.console.print(f"  [bold]{number}[/bold] {button.label}")
             while True:
@@ -126,10 +136,10 @@ class TerminalView(LiveView):
         if self._live is None:
             self._live = Live(console=self._console, transient=True, auto_refresh=False)
             self._live.start()
-        thoughts = "\n".join(view.thoughts.strip().splitlines()[-THOUGHT_LINES:])
+        thoughts = "\n".join(clean(view.thoughts).strip().splitlines()[-THOUGHT_LINES:])
         parts: list[RenderableType] = [*tool_lines(view), *self._files]
         parts += [Text(thoughts, style="dim italic")] if thoughts else []
-        parts += [Markdown(view.text)] if view.text else []
+        parts += [Markdown(clean(view.text))] if view.text else []
         parts += [Text(view.status, style="italic")] if view.status else []
         self._live.update(Group(*parts), refresh=True)
 
@@ -146,18 +156,20 @@ class TerminalView(LiveView):
 
 
 def tool_lines(view: TurnView) -> list[Text]:
-    steps = [Text(f"{'☑' if each.done else '☐'} {each.text}") for each in view.plan]
+    steps = [Text(f"{'☑' if each.done else '☐'} {clean(each.text)}") for each in view.plan]
     calls = [line for call in view.calls for line in (headline(call), detail(call)) if line.plain]
     return [*steps, *calls]
 
 
 def headline(call: ToolCallView) -> Text:
     took = f" · {call.seconds:.1f} s" if call.seconds >= 0.1 else ""
-    return Text.assemble(f"{MARKS[call.state]} ", (call.name, "bold"), f" {call.summary}{took}")
+    return Text.assemble(
+        f"{MARKS[call.state]} ", (clean(call.name), "bold"), f" {clean(call.summary)}{took}"
+    )
 
 
 def detail(call: ToolCallView) -> Text:
-    lines = call.detail.strip().splitlines()
+    lines = clean(call.detail).strip().splitlines()
     more = [f"… {len(lines) - DETAIL_LINES} more lines"] if len(lines) > DETAIL_LINES else []
     return Text("\n".join(f"  {line}" for line in [*lines[:DETAIL_LINES], *more]), style="dim")
 

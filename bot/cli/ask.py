@@ -25,6 +25,7 @@ from agent.events import (
     as_json,
     from_wire,
 )
+from agent.sandbox.output_buffer import clean
 from backend.client import BackendClient
 from bot.cli.command import Misused, Options, chat_option, json_option, model_option, runs
 from bot.cli.connect import SILENT_SECONDS, running_backend, tell_on_stderr, telling_what_keeps
@@ -157,7 +158,7 @@ class TextPrinter:
                 self._over = False
                 self._line += text
                 self._does("writing")
-                click.echo(text, nl=False)
+                click.echo(clean(text), nl=False)  # it may repeat a stranger's words
                 sys.stdout.flush()
                 self._at = time.monotonic()
             case ToolCalled(_, name, arguments):
@@ -188,7 +189,7 @@ class TextPrinter:
                 )
                 if rest.strip():  # all of it where the streamed text was a preview
                     self._end_line()
-                    click.echo(rest.strip(), nl=False)
+                    click.echo(clean(rest.strip()), nl=False)
                 click.echo()
                 if self._caveat and self._caveat not in text:
                     click.echo(self._caveat)
@@ -224,7 +225,7 @@ class TextPrinter:
     def step(self, line: str) -> None:
         self._wipe()
         self._end_line()
-        click.echo(line, err=not self._steps_out)
+        click.echo(clean(line), err=not self._steps_out)
         self._at = time.monotonic()
 
     def _end_line(self) -> None:

@@ -5,6 +5,7 @@ import io
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TextIO, cast
@@ -13,15 +14,26 @@ import pytest
 from rich.console import Console
 
 from agent.approvals import ApprovalRequest
+from agent.events import Notice, TextDelta, ToolCalled, ToolFinished, TurnFinished
+from agent.plan import PlanStep
 from agent.store import open_store
 from bot.acts import ACTS
 from bot.approval_question import question, send_whole
-from bot.channel import Button, OutgoingMessage, ToolCallView, TurnView, send
+from bot.channel import (
+    Button,
+    MessageRefused,
+    OutgoingMessage,
+    ToolCallView,
+    TurnView,
+    send,
+)
+from bot.cli.ask import TextPrinter
 from bot.cli.chat import Conversation
 from bot.holder import Holder
 from bot.settings import Settings
 from bot.terminal import InputLines, Terminal
 from bot.texts import Texts
+from fakes.cases import cases
 from fakes.patience import soon
 from fakes.sandbox_box import opened
 
@@ -62,6 +74,48 @@ async def test_texts_questions_and_files(typed: tuple[TextIO, TextIO], tmp_path:
     person.close()
     with pytest.raises(EOFError):
         await lines.next()
+
+
+DRIVING = [
+    "\x1b]52;c;cm0gLXJmIH4K\x07", "\x1b]0;title\x1b\\", "\x1b[2J\x1b[H", "\x9b31m", "\x1bP+q544e\x1b\\", "\x1b", "\x9d0;title\x9c",
+    "\x07", "\x08\x08", "\u202eexe", "\x1b]8;;http://x\x1b\\", "\x1b[?1049h", "\x1bc", "\x0e", "\x7f",
+]  # fmt: skip
+
+
+@cases("odd", DRIVING)
+async def test_what_is_shown_does_not_drive_the_terminal(
+    odd: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here, screen = terminal(cast(Any, None), tmp_path / "sent")
+    live, word = here.live_view("cli"), f"a{odd}b"
+    call = ToolCallView("c", word, word, "ok", f"{word}\n", 1.25)
+    view = TurnView((call,), word, "", word, plan=(PlanStep(word),))
+    await live.show(view)
+    await here.send_files("cli", [(io.BytesIO(b"data"), f"{word}.txt")], word)
+    live.close(view)
+    await send(here, "cli", OutgoingMessage(f"{word} `{word}`\n\n```\n{word}\n```"))
+    await here.edit("cli", "1", word)
+    printer = TextPrinter()
+    for event in (TextDelta(word), ToolCalled("c", word, {word: word}), Notice(word)):
+        printer.print(event)
+    printer.print(ToolFinished("c", word, True, word, 1))
+    printer.print(TurnFinished(word, "done", 1))
+    told = "".join([screen.getvalue(), *capsys.readouterr()])
+    left = {c for c in told if not c.isprintable()} - {"\n"}
+    assert not left and all(name.isprintable() for name in os.listdir(tmp_path / "sent"))
+
+
+@pytest.mark.parametrize("name", ["sent", "sent/a.txt"])
+async def test_a_file_follows_no_link(tmp_path: Path, name: str) -> None:
+    """As in a repository of a stranger's, in which somebody talks to the agent."""
+    here, _ = terminal(cast(Any, None), tmp_path / "sent")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "a.txt").write_text("mine")
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).symlink_to(tmp_path / "mine" / ("a.txt" if "/" in name else ""))
+    with suppress(MessageRefused):
+        await here.send_files("cli", [(io.BytesIO(b"evil"), "a.txt")], "")
+    assert (tmp_path / "mine" / "a.txt").read_text() == "mine"
 
 
 async def test_a_turn_leaves_its_tool_lines(typed: tuple[TextIO, TextIO], tmp_path: Path) -> None:
