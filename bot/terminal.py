@@ -107,7 +107,9 @@ class Terminal(Channel):
         async with self.permit(chat):
             self.console.print(Markdown(clean(question)))
             for number, button in enumerate(buttons, 1):
-                self.console.print(f"  [bold]{number}[/bold] {button.label}")
+                self.console.print(
+                    Text.assemble("  ", (str(number), "bold"), f" {clean(button.label)}")
+                )
             while True:
                 answer = (await self._lines.next()).strip()
                 if answer.isdecimal() and 1 <= int(answer) <= len(buttons):

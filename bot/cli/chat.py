@@ -15,11 +15,13 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.markdown import Markdown
+from rich.text import Text
 
 from agent.aio import BackgroundTasks
 from agent.approvals import ApprovalRequest
 from agent.errors import AgentError
 from agent.events import ApprovalAsked, Event, TurnFinished, from_wire
+from agent.sandbox.output_buffer import clean
 from backend.aio import first_of
 from backend.client import BackendClient, BackendUnavailable
 from bot.approval_question import approval_keyboard, decision, question, send_whole
@@ -153,14 +155,17 @@ class Conversation:
                 await self.wait_for_answer(terminal)
         elif line == "/memory":
             notes = await client.call("notes", chat=self.chat)
-            out("\n".join(f"- {note}" for note in notes) or "No notes.")
+            out(Text(clean("\n".join(f"- {note}" for note in notes) or "No notes.")))
         elif line.split()[0] in ("/changes", "/undo"):
             await self.changes(client, *line[1:].partition(" ")[::2])
         elif line == "/trust":
             await self.trust(client)
         elif line.partition(" ")[0] == "/model":
             server = (await self.backend.status()).backend
-            out(f"{server.profile or server.model} answers. Another: voltaire model use NAME")
+            out(
+                f"{server.profile or server.model} answers. Another: voltaire model use NAME",
+                markup=False,
+            )
         else:
             out(f"There is no {line.split()[0]} here. {HELP}")
 

@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from agent.errors import AgentError
+from agent.sandbox.output_buffer import clean
 from bot.acts import MOST_DATA, TERMINAL_CHAT
 from bot.channel import APP_PREFIXES, OUTGOING
 from bot.cli.command import (
@@ -47,7 +48,7 @@ async def list_jobs(options: Options, chat: str, as_json: bool) -> None:
         return
     for job in jobs:
         last = f" [last {job['last']}]" if job["last"] else ""
-        click.echo(f"{job['id']}  {job['told']}{last}")
+        click.echo(clean(f"{job['id']}  {job['told']}{last}"))
     if not jobs:
         click.echo(f"No jobs in {chat_title(chat)}.")
         for other in await change(options.settings, "chats-with-jobs"):
@@ -86,7 +87,7 @@ async def add(options: Options, words: str, chat: str, watch: str, yes: bool) ->
                 words = click.prompt("The job once more, in clearer words")
     if watch and proposal["spec"]["kind"] != "watch":
         raise Failed("A watch looks again and again: say how often, such as every hour.")
-    click.echo(proposal["description"])
+    click.echo(clean(proposal["description"]))
     if not yes and not confirmed("Make this job?", default=True):
         return 1
     number, runs_here = await change(settings, "job-add", spec=proposal["spec"])
@@ -111,7 +112,7 @@ async def edit(
 ) -> None:
     """Another time, or time and task, in words; or what happens to missed times."""
     fields = {"chat": chat, "number": number, "words": words, "catch_up": catch_up, "tell": tell}
-    click.echo("\n".join(await change(options.settings, "job-edit", **fields)))
+    click.echo(clean("\n".join(await change(options.settings, "job-edit", **fields))))
 
 
 @command.command("pause")

@@ -163,6 +163,42 @@ async def test_a_long_step_is_written_whole_beside_its_question(
     assert "END⟨U+202E⟩" in screen.getvalue() and "\u202e" not in screen.getvalue()
 
 
+NOTES = [
+    "see [/etc/hosts]", "[/bold] it", "[bold]loud[/bold]", "[link=http://x]here[/link]", "[red", "a] b [/", "[@click=x]y[/]", "[[x]]",
+    "[/]", "\\[x]",
+]  # fmt: skip
+
+
+async def test_notes_are_shown_as_they_were_written(
+    typed: tuple[TextIO, TextIO], tmp_path: Path
+) -> None:
+    lines = InputLines(typed[0])
+    here, screen = terminal(lines, tmp_path)
+
+    class Client:
+        async def call(self, act: str, /, **fields: Any) -> Any:
+            return [*NOTES, *(f"a{odd}b" for odd in DRIVING)]
+
+    talk = Conversation("cli", here, lines, cast(Any, None), cast(Any, None))
+    print("/memory", file=typed[1], flush=True)
+    typed[1].close()
+    await talk.talk(cast(Any, Client()), cast(Any, None))
+    shown = screen.getvalue()
+    assert all(f"- {note}\n" in shown for note in NOTES)
+    assert {c for c in shown if not c.isprintable()} == {"\n"}
+
+
+@cases("label", NOTES)
+async def test_a_button_is_labelled_as_it_says(label: str, tmp_path: Path) -> None:
+    class One:
+        async def next(self) -> str:
+            return "1"
+
+    here, screen = terminal(cast(Any, One()), tmp_path)
+    assert await here.ask("cli", "Which?", [[Button("a", label)]]) == "a"
+    assert screen.getvalue().endswith(f"  1 {label}\n")
+
+
 async def test_trust_in_the_terminal(typed: tuple[TextIO, TextIO], tmp_path: Path) -> None:
     lines = InputLines(typed[0])
     here, screen = terminal(lines, tmp_path)
