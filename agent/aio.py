@@ -5,10 +5,13 @@ move_on_when      a block that is cancelled when an event is set
 complete          work that is completed even if its caller is cancelled
 set_within        waits for an event, for a number of seconds
 output_of         a program that is run to its end
+no_answer         why nothing came over the network, in words
 """
 
 import asyncio
 import logging
+import os
+import ssl
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Self, TypeVar
@@ -122,3 +125,15 @@ async def output_of(
             await complete(process.wait())
     assert process.returncode is not None
     return process.returncode, output
+
+
+def no_answer(error: Exception) -> str:
+    """Describe for a person why a server gave no answer, without its address, which may hold a secret."""
+    cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
+    if isinstance(cause, TimeoutError):
+        return "no answer in time"
+    if isinstance(cause, ssl.SSLError):
+        return getattr(cause, "verify_message", "") or "it speaks no TLS"
+    if isinstance(cause, OSError) and (cause.errno or 0) > 0:
+        return os.strerror(cause.errno or 0)
+    return getattr(cause, "strerror", None) or "its answer broke off or cannot be read"

@@ -10,6 +10,7 @@ from typing import TypeVar
 import aiohttp
 from pydantic import BaseModel
 
+from agent.aio import no_answer
 from agent.bounded_json import PLAIN, bounded_json
 from agent.errors import ToolError
 from agent.files import replacing
@@ -134,7 +135,8 @@ async def ask(config: AccountConfig, url: str, kind: type[T], **form: str) -> T:
             return kind.model_validate(found)
         code = found.get("error") if isinstance(found, dict) else answer.status
     except (OSError, TimeoutError, ValueError, aiohttp.ClientError) as error:
-        why = "gives no answer" if isinstance(error, ValueError) else "cannot be reached"
-        told = f"The server for the sign-in to the mail account {config.name} {why} ({type(error).__name__})."
+        away = not isinstance(error, ValueError)
+        why = f"cannot be reached ({no_answer(error)})" if away else "gives no usable answer"
+        told = f"The server for the sign-in to the mail account {config.name} {why}."
         raise ToolError(told) from None
     raise Refused(clean(str(code))[:60])

@@ -480,11 +480,12 @@ class Wizard:
             if found.refused:
                 token = ""
             else:
-                answer = ask(f"again, {LATER}, or the http address of your own server", "again")
+                answer = ask(f"again, {LATER}, or the address of your own server", "again")
                 if answer.lower() in NO:
                     self.apps.discard(TELEGRAM)
                     return
-                base = answer if answer.startswith("http") else base
+                if answer.lower() not in ("again", *YES):
+                    base = answer if "://" in answer else f"http://{answer}"
         self.username = str(found["username"])
         self.config.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
         config_file.replace_file(self.token_file, f"{token}\n".encode())

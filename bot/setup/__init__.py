@@ -2,6 +2,8 @@
 
 import asyncio
 
+from agent.aio import no_answer
+
 ANSWER_SECONDS = 10
 
 
@@ -10,7 +12,7 @@ class SetupError(Exception):
 
 
 async def json_object(url: str) -> dict[str, object] | str:
-    """Fetch a JSON object, {} for other JSON; a str names the kind of error."""
+    """Fetch a JSON object, {} for other JSON; a str says why nothing came."""
     import aiohttp  # `voltaire upgrade` asks nothing of a server
 
     try:
@@ -21,5 +23,5 @@ async def json_object(url: str) -> dict[str, object] | str:
         ):
             found = await answer.json(content_type=None)
     except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
-        return type(error).__name__
+        return no_answer(error)
     return found if isinstance(found, dict) else {}

@@ -5,7 +5,6 @@ Its own goes through httpx, which costs six times the CPU time of a call (1.2 ag
 """
 
 import asyncio
-import os
 import re
 import ssl
 from collections.abc import Mapping
@@ -22,6 +21,8 @@ from telegram._utils.defaultvalue import DefaultValue
 from telegram._utils.types import ODVInput
 from telegram.error import NetworkError, TimedOut
 from telegram.request import BaseRequest, RequestData
+
+from agent.aio import no_answer
 
 CONNECT_SECONDS = 5.0
 WRITE_SECONDS = 20.0  # for each piece of an upload
@@ -178,7 +179,4 @@ def reason(error: Exception) -> str:
     """Describe an error for a person, without the URL, which holds the token."""
     if isinstance(error, NO_URL):
         return "its URL is not valid"
-    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    if isinstance(cause, OSError) and (cause.errno or 0) > 0:
-        return os.strerror(cause.errno or 0)
-    return getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
+    return no_answer(error)

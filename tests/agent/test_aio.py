@@ -5,9 +5,10 @@ import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import aiohttp
 import pytest
 
-from agent.aio import BackgroundTasks, complete, move_on_when, output_of, set_within
+from agent.aio import BackgroundTasks, complete, move_on_when, no_answer, output_of, set_within
 from fakes.patience import SECONDS, soon
 
 
@@ -169,3 +170,31 @@ async def test_a_program_does_not_outlive_whoever_waits_for_it(tmp_path: Path) -
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert not Path("/proc", written.read_text().strip()).exists()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "answer", "told"),
+    [
+        ("http", None, "Connection refused"),
+        ("http", b"", "its answer broke off or cannot be read"),
+        ("http", b"what?\r\n\r\n", "its answer broke off or cannot be read"),
+        ("https", b"what?\r\n\r\n", "it speaks no TLS"),
+    ],
+)
+async def test_why_nothing_came_is_told_in_words_without_the_address(
+    scheme: str, answer: bytes | None, told: str
+) -> None:
+    async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1 << 16)
+        writer.write(answer or b"")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(respond, "127.0.0.1", 0)
+    url = "{}://{}:{}/bot1:secret/getMe".format(scheme, *server.sockets[0].getsockname())
+    if answer is None:
+        server.close()
+    async with server, aiohttp.ClientSession() as session:
+        with pytest.raises(aiohttp.ClientError) as caught:
+            await session.get(url)
+    assert no_answer(caught.value) == told
