@@ -170,7 +170,7 @@ class Texts(NamedTuple):
     approval_touched: str = (
         "This chat holds text that strangers may have written: {because}. /trust tells more."
     )
-    approval_covers: str = "“{once}”: this step alone. “{always}”: {scope}, in this chat, until you take it back with /approve."
+    approval_covers: str = "“{once}”: this step alone. “{always}”: {scope}, in this chat, until you take it back (/approve, or voltaire page)."
     approve_once: str = "Allow once"
     approve_chat: str = "Always in this chat"
     deny: str = "Deny"

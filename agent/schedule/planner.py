@@ -244,8 +244,11 @@ class Planner:
     ) -> tuple[str, str]:
         """Plan a job for the model (agent.tools.context.Jobs); `stranger` is whose text touches the chat. The model
         reads English, whoever approves it their own language."""
-        with speaking(ENGLISH):
-            proposal = await self.propose(when, task, kind, asked=asked)
+        try:
+            with speaking(ENGLISH):
+                proposal = await self.propose(when, task, kind, asked=asked)
+        except ToolError as error:
+            raise ToolError(f"Error: nothing is planned. {error}") from None
         if job := await self.planned_already(proposal.spec):
             known = self.describe_spec(job.spec, 3)
             return f"Planned already, as job {job.id}: {known}.", known

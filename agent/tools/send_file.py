@@ -26,7 +26,9 @@ async def send_file(call: Call, path: str, caption: str = "") -> Output:
     """Send a file to the person."""
     sender, files, path = call.context.file_sender, call.sandbox.files, unquoted(path)
     if sender is None:
-        raise ToolError("Files cannot be sent in this chat.")
+        raise ToolError(
+            "Error: files cannot be sent here; voltaire chat and messaging apps take them."
+        )
     with ExitStack() as stack:
         paths = [path]
         try:

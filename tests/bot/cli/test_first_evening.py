@@ -440,3 +440,23 @@ async def test_pocket_calls_nothing_done_that_was_denied(tmp_path: Path) -> None
         chat.type("/exit\n")
         assert await chat.ended() == 0
     assert "Done" not in chat.output
+    assert "(/approve, or voltaire page)" in " ".join(chat.output.split())
+
+
+async def test_pocket_calls_nothing_done_that_failed(tmp_path: Path) -> None:
+    for asked, answer in (
+        ("remind me tomorrow to call mum", "That did not work: nothing is planned. At what time?"),
+        ("send me notes.txt", "That did not work: files cannot be sent here; voltaire chat and messaging apps take them."),
+    ):  # fmt: skip
+        code, out, err = await voltaire(tmp_path, "ask", asked)
+        assert (code, out) == (0, f"{answer}\n"), err
+
+
+async def test_what_the_demo_denies_is_told_to_a_person(tmp_path: Path) -> None:
+    asked = "every day at 7 remind me to stretch"
+    code, out, err = await voltaire(tmp_path, "demo", "--ask", asked)
+    *_, failed, said = out.splitlines()
+    assert (code, failed, said) == (0, "  (failed)", "That did not work: the owner denied this"), (
+        err
+    )
+    assert out.count("the owner denied this") == 2 and "Say so" not in out

@@ -7,7 +7,7 @@ from typing import Annotated
 import pytest
 from pydantic import Field
 
-from agent.approvals import ApprovalRequest
+from agent.approvals import DENIED, ApprovalRequest
 from agent.tools.tool import Call, Output, tool
 from bot.approval_question import question
 from bot.localgram import Message
@@ -58,7 +58,7 @@ async def test_allowed_once_then_asked_again(scenario: TelegramScenario) -> None
     assert told.text == "Allowed."
     assert decided.text == saying("push A\n\n✓", "once", "Olga Owner")
     assert denied.text == saying("push B\n\n✗", "Olga Owner")
-    assert results == [saying("denied", "without it")]
+    assert results == [DENIED]
 
 
 async def test_a_message_beside_a_question_has_its_own_answer(scenario: TelegramScenario) -> None:
