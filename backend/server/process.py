@@ -22,11 +22,12 @@ from backend.files import replace_text
 PR_SET_PDEATHSIG = 1
 HEAD_BYTES, TAIL_BYTES = 64 << 10, 256 << 10
 TERM_SECONDS, KILL_SECONDS = 3.0, 10.0
+IDLE = b"all slots are idle\n"  # what llama-server writes each time that its figures are asked for
 _prctl = ctypes.CDLL(None, use_errno=True).prctl  # bound before any fork
 
 
 class ServerLog:
-    """The output of a child: its first 64 KiB and its last 256 KiB, in whole chunks as received."""
+    """The output of a child but for lines of an idle server: its first 64 KiB and its last 256 KiB, in whole chunks as received."""
 
     def __init__(self) -> None:
         self.head = bytearray()
@@ -35,6 +36,8 @@ class ServerLog:
         self._kept = 0
 
     def feed(self, chunk: bytes) -> None:
+        if chunk.endswith(IDLE) and chunk.count(b"\n") == 1:
+            return
         self.total += len(chunk)
         if len(self.head) < HEAD_BYTES:
             self.head += chunk

@@ -54,6 +54,13 @@ def test_what_is_no_text_is_shown_all_the_same() -> None:
     assert log.lines(5) == log.first() == log.everything() == ["ready \ufffd", "next"]
 
 
+def test_what_an_idle_server_writes_every_few_seconds_is_not_kept() -> None:
+    log = ServerLog()
+    for chunk in (b"loaded\n", *[b"1.2 I srv  update_slots: all slots are idle\n"] * 9, b"done\n"):
+        log.feed(chunk)
+    assert log.lines(5) == log.everything() == ["loaded", "done"]
+
+
 @pytest.mark.parametrize(
     ("changes", "ended"),
     [({}, True), ({"boot": "another"}, False), ({"started": 1}, False), ({"pid": None}, False)],
