@@ -201,7 +201,7 @@ class Approvals:
             return known
         answer = await ask(request)
         if answer is not None:
-            await self.decide(request.id, answer, "on the spot")
+            await self.decide(request.id, answer, "terminal")
         waiting = self._waiting[request.id]
         while not waiting.done() and self.clock() < request.expires:
             await asyncio.wait([waiting], timeout=LOOK_SECONDS)

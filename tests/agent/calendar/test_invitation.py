@@ -136,7 +136,7 @@ async def test_an_owner_lets_a_chat_read_once_and_until_that_is_taken_back(
     assert [request.scope for request in chat.asked] == [READING, READING]
     assert "all of their entries" in chat.asked[0].what
     (grant,) = await approvals.grants(CHAT)
-    assert (grant.scope, grant.granted_by) == (READING, "on the spot")
+    assert (grant.scope, grant.granted_by) == (READING, "terminal")
     await approvals.revoke(CHAT, READING)
     await chat.say(run("calendar free"))
     assert [request.scope for request in chat.asked] == [READING] * 3

@@ -226,7 +226,7 @@ async def test_nobody_can_be_asked_behind_ask_and_whoever_is_at_chat_can(house: 
         await chat.says("Allow once")
         chat.type("1")
         await chat.says("Forty-two.")
-        assert house.rows("SELECT state, decided_by FROM approvals") == [("once", "on the spot")]
+        assert house.rows("SELECT state, decided_by FROM approvals") == [("once", "terminal")]
         assert house.rows("SELECT kind, state FROM jobs") == [("remind", "active")]
 
 
