@@ -256,7 +256,7 @@ class Planner:
         await approve(shown, scope="schedule" if proposal.needs_approval else "plan")
         job = await self.add(replace(proposal.spec, stranger=stranger))
         told = f"Planned as job {job.id}: {proposal.description}.\n{self.note}"
-        return told.strip(), f"{shown}\n{self.note}".strip()
+        return told.strip(), f"{shown}.\n{self.note}" if self.note else shown
 
     async def planned_already(self, spec: JobSpec) -> Job | None:
         """The job of this chat that does the same at the same time; of single times, within ALIKE_SECONDS."""

@@ -159,6 +159,15 @@ async def test_a_model_plans_the_same_once(
     assert told.startswith("Planned already, as job 1: ") is (again == shown) is (jobs == 1)
 
 
+async def test_what_is_told_of_a_job_and_of_who_runs_it_are_two_sentences(bench: Bench) -> None:
+    async def approve(what: str, *, scope: str, touched: Sequence[Taint] = ()) -> None: ...
+
+    planner = replace(bench.planner(), note="It comes while the bot runs.")
+    told, shown = await planner.schedule("tomorrow at 8", "x", "remind", approve)
+    assert told == f"Planned as job 1: {shown}"
+    assert shown.endswith(" 08:00.\nIt comes while the bot runs.")
+
+
 async def test_a_paused_or_deleted_job_is_planned_again(bench: Bench) -> None:
     planner = bench.planner()
 
