@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from agent.aio import complete
-from agent.approvals import NOBODY, GuardedCall
+from agent.approvals import DENIED, EXPIRED, NOBODY, GuardedCall
 from agent.budgets import COSTS, CallBudget
 from agent.context.compaction_plan import clip
 from agent.errors import NoSandbox, ToolError, TurnError
@@ -329,8 +329,13 @@ class ToolRunner:
 
     @property
     def unasked(self) -> str:
-        """That nobody could be asked, where this is all that the turn has come to."""
-        return NOBODY if not self.done and self.transcript.results()[-1][1] == NOBODY else ""
+        """That nobody could be asked or, of a small model, which would try it another way, that no owner allowed it;
+        where this is all that the turn has come to."""
+        last = self.transcript.results()[-1][1]
+        if self.done or last not in ((NOBODY, DENIED, EXPIRED) if self.careful else (NOBODY,)):
+            return ""
+        said = last.removeprefix("Error: ")
+        return f"{said[0].upper()}{said[1:]}"
 
     def results(self) -> str:
         """What the turn's calls gave, each once; failures only where no call succeeded."""

@@ -6,7 +6,7 @@ from typing import Any, cast, get_args
 
 import pytest
 
-from agent.approvals import NOBODY
+from agent.approvals import DENIED, EXPIRED, NOBODY
 from agent.events import (
     CallRefused,
     ModelFinished,
@@ -480,6 +480,17 @@ class TestRepetition:
         planned = calls("schedule", when="every day at 7", task="stretch")
         finished = await bench.run(planned, says("Done."))
         assert (finished.text, len(bench.model.requests)) == (NOBODY, requests)
+
+    @pytest.mark.parametrize(
+        ("refused", "answer"),
+        [(DENIED, "The owner denied this."), (EXPIRED, "Not allowed, nobody answered in time.")],
+    )
+    async def test_a_small_model_tries_nothing_else_where_an_owner_said_no(
+        self, bench: Bench, refused: str, answer: str
+    ) -> None:
+        bench.constrain, bench.refused = "always", refused
+        finished = await bench.run(calls("schedule", when="every day at 7", task="stretch"))
+        assert (finished.text, len(bench.model.requests)) == (answer, 1)
 
     async def test_a_watch_where_nothing_can_be_planned_is_left_to_the_model(
         self, bench: Bench

@@ -456,7 +456,7 @@ async def test_what_the_demo_denies_is_told_to_a_person(tmp_path: Path) -> None:
     asked = "every day at 7 remind me to stretch"
     code, out, err = await voltaire(tmp_path, "demo", "--ask", asked)
     *_, failed, said = out.splitlines()
-    assert (code, failed, said) == (0, "  (failed)", "That did not work: the owner denied this"), (
+    assert (code, failed, said) == (0, "  (failed)", "That did not work: the owner denied this."), (
         err
     )
     assert out.count("the owner denied this") == 2 and "Say so" not in out
