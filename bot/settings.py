@@ -339,6 +339,7 @@ class CalendarSection(Section):
     ]
     """The CalDAV server's address, whose calendars are all read, or that of one calendar. Reading asks once a chat, a change by itself."""
     user: str = ""
+    """Who signs in there; empty: nobody, as for a public calendar."""
     password_file: str = ""
     """Holds the password, best one for this program alone, where the server gives such."""
     remind: str = Field("", pattern=r"^(own|[1-9]\d{0,2}[mh]|[1-9]\d?d)?$")
@@ -476,7 +477,7 @@ class BackendSection(Section):
     resume_celsius: int = 75
     """Temperature at which work goes on."""
     price_kwh: float = Field(0, ge=0)
-    """Price of a kilowatt-hour, for the daily digest."""
+    """Price of a kilowatt-hour, for the daily digest, the night shift and the owner's page."""
     local_port: int = Field(0, ge=0, le=65535)
     """A fixed loopback port for other local programs; 0: none."""
     local_key: SecretStr = SecretStr("")
