@@ -53,7 +53,8 @@ def create_copied(path: Path, create: Callable[[Path], None] = database._create)
             whole.touch(0o600)
             whole.write_bytes(empty_database())
             os.link(whole, path)
-    whole.unlink(missing_ok=True)
+    with suppress(OSError):
+        whole.unlink()
     create(path)
 
 

@@ -45,7 +45,7 @@ async def test_a_long_recording_is_cut_where_it_is_quiet(box: Sandbox) -> None:
 @pytest.mark.parametrize(
     "parts", [[3], [3, 4], [4, 3], [2, 2], [1, 1, 1], [2, 1, 3], [3, 9], [9, 3], [1] * 8, [5, 5, 5]]
 )
-@pytest.mark.parametrize("seconds", [600.0, 10.0])
+@pytest.mark.parametrize("seconds", [pytest.param(600.0, marks=pytest.mark.slow), 10.0])
 async def test_all_recordings_of_one_file_are_heard(
     box: Sandbox, parts: list[float], seconds: float
 ) -> None:
