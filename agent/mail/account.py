@@ -138,6 +138,10 @@ class MailAccount:
             except NoSandbox:
                 raise
             except (ToolError, ValueError):  # one of them has broken its parser
+                if half := len(batch) // 2:
+                    await self._take(folder, batch[:half])
+                    await self._take(folder, batch[half:])
+                    continue
                 read = [MailMessage(subject="(not readable)")] * len(fetched)
             await asyncio.to_thread(self.index.add, folder, [head for head, _ in fetched], read)
 

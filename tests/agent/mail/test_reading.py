@@ -13,6 +13,7 @@ import pytest
 from agent.documents.library import Library
 from agent.documents.messages import read
 from agent.documents.reading import DocumentReader, parsed_mail
+from agent.errors import ToolError
 from agent.sandbox.sandbox import Sandbox
 from agent.shell.registry import listing
 from agent.tools.bash import bash
@@ -221,6 +222,21 @@ async def test_a_message_is_taken_apart_once_to_be_seen_and_once_for_a_file(
     monkeypatch.setattr("agent.mail.account.parsed_mail", counted)
     assert await mail(box, "save 1; cat mail/1/1-a.txt") == "/workspace/mail/1/1-a.txt\ntea"
     assert acts == ["read", "part"]
+
+
+async def test_a_message_that_breaks_its_reader_hides_no_other(
+    mails: Mails, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(box: Sandbox, raw: bytes, act: str, *words: str) -> bytes:
+        if b"poison" in raw:
+            raise ToolError("Its time was up.")
+        return await parsed_mail(box, raw, act, *words)
+
+    mails.dovecot.deliver(plain(f"letter {n}", "poison" if n == 3 else "tea", f"{n}") for n in range(6))  # fmt: skip
+    monkeypatch.setattr("agent.mail.account.parsed_mail", broken)
+    box = await mails.open()
+    whole = ["letter 5", "letter 4", "(not readable)", "letter 2", "letter 1", "letter 0"]
+    assert [each.rpartition("  ")[2] for each in (await mail(box, "list")).splitlines()] == whole
 
 
 async def test_an_owner_lets_each_chat_read_an_account_once(mails: Mails) -> None:
