@@ -10,6 +10,7 @@ from itertools import islice
 from typing import BinaryIO
 from unicodedata import normalize
 
+from agent.documents.encodings import decoded as guessed
 from agent.errors import ToolError
 from agent.nearest import nearest
 from agent.sandbox.bubblewrap import LISTING, WORKSPACE
@@ -160,7 +161,9 @@ def decoded(file: BinaryIO, path: str) -> str:
         raise ToolError(f"{path} has more than {MOST_BYTES >> 20} MiB. Use bash: head, tail, grep.")
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ToolError(f"{path} is UTF-16 text. Use bash: iconv -f utf-16 -t utf-8.")
-    if b"\0" in raw[:8192]:
+    if b"\0" in (head := raw[:8192]):
+        if "\0" not in guessed(head)[0]:
+            raise ToolError(f"{path} is UTF-16 text. Use bash: iconv -f utf-16le -t utf-8.")
         raise ToolError(f"{path} is a binary file. Use bash: file, strings, xxd.")
     try:
         return raw.decode()

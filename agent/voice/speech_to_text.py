@@ -257,51 +257,16 @@ def letters(text: str) -> str:
 
 # Whole texts, by their letters; none that people say to a bot, as "thank you" is.
 PHANTOMS = frozenset(
-    letters(line)
-    for line in """\
-transcription by castingwords
-subs by www.zeoranger.co.uk
-abonnez-vous
-suscríbete al canal
-grazie per la visione
-obrigado por assistir
-bedankt voor het kijken
-спасибо за просмотр
-продолжение следует
-подписывайтесь на канал
-izlediğiniz için teşekkür ederim
-terima kasih telah menonton
-cảm ơn các bạn đã theo dõi
-شكرا للمشاهدة
-اشتركوا في القناة
-ترجمة نانسي قنقر
-ご視聴ありがとうございました
-最後までご視聴いただきありがとうございました
-チャンネル登録をお願いします
-시청해주셔서 감사합니다
-구독과 좋아요 부탁드립니다
-谢谢观看
-中文字幕志愿者 杨茜茜
-感谢观看
-谢谢大家观看
-请不吝点赞 订阅 转发 打赏支持明镜与点点栏目
-請不吝點贊訂閱轉發打賞支持明鏡與點點欄目
-abone olmayı unutmayın
-次の動画でお会いしましょう
-tack för att du tittade
-takk for at du så på
-tak fordi du så med
-kiitos kun katsoitte
-děkuji za pozornost
-дякую за перегляд
-благодаря за гледането
-ευχαριστώ που παρακολουθήσατε
-תודה שצפיתם
-ขอบคุณที่รับชม
-hvala što pratite kanal
-vă mulțumim pentru vizionare
-hãy subscribe cho kênh ghiền mì gõ để không bỏ lỡ những video hấp dẫn
-""".splitlines()
+    letters(each)
+    for each in """\
+transcription by castingwords / subs by www.zeoranger.co.uk / abonnez-vous / suscríbete al canal / grazie per la visione / obrigado por assistir /
+bedankt voor het kijken / спасибо за просмотр / продолжение следует / подписывайтесь на канал / izlediğiniz için teşekkür ederim /
+terima kasih telah menonton / cảm ơn các bạn đã theo dõi / شكرا للمشاهدة / اشتركوا في القناة / ترجمة نانسي قنقر / ご視聴ありがとうございました /
+最後までご視聴いただきありがとうございました / チャンネル登録をお願いします / 시청해주셔서 감사합니다 / 구독과 좋아요 부탁드립니다 / 谢谢观看 / 中文字幕志愿者 杨茜茜 / 感谢观看 / 谢谢大家观看 / 请不吝点赞 订阅 转发 打赏支持明镜与点点栏目 /
+請不吝點贊訂閱轉發打賞支持明鏡與點點欄目 / abone olmayı unutmayın / 次の動画でお会いしましょう / tack för att du tittade / takk for at du så på / tak fordi du så med /
+kiitos kun katsoitte / děkuji za pozornost / дякую за перегляд / благодаря за гледането / ευχαριστώ που παρακολουθήσατε / תודה שצפיתם / ขอบคุณที่รับชม /
+hvala što pratite kanal / vă mulțumim pentru vizionare / hãy subscribe cho kênh ghiền mì gõ để không bỏ lỡ những video hấp dẫn
+""".split("/")
 )
 MUTTERED = frozenset(
     "bye byebye goodbye thankyou thanks ok okay oh so hmm mhm uh danke tschüss merci aurevoir gracias adiós"

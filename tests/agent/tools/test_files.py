@@ -15,6 +15,7 @@ from agent.tools.bash import bash
 from agent.tools.files import LINE_CHARACTERS, edit_file, read_file, write_file
 from agent.tools.search import grep, list_files
 from agent.tools.tool import Output
+from fakes.cases import cases
 from fakes.patience import SECONDS
 from fakes.sandbox_box import Box, opened, repository
 from fakes.words import saying
@@ -491,9 +492,28 @@ async def test_what_is_added_ends_its_lines_as_the_file_does(
     assert file.read_bytes() == after
 
 
-async def test_utf16_is_named(box: Box) -> None:
-    (box.sandbox.workspace / "a.txt").write_bytes("Zürich\n".encode("utf-16"))
+UTF_16 = ["Zürich\n", "Привет, мир\n", "合同期限为三年。\n" * 9, "a;b\r\n1;2\r\n", "שלום לכולם\n", "하나 둘\n"]  # fmt: skip
+
+
+@cases(("encoding", "text"), [(f"utf-16{end}", text) for end in ("", "-le", "-be") for text in UTF_16])  # fmt: skip
+async def test_utf16_is_named(box: Box, encoding: str, text: str) -> None:
+    (box.sandbox.workspace / "a.txt").write_bytes(text.encode(encoding))
     assert await box.error(read_file, path="a.txt") == saying("UTF-16", "iconv")
+
+
+@cases(
+    "raw",
+    [
+        b"\0",
+        b"\x7fELF\2\1\1\0\0",
+        b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+        b"log line\0\0\0\n" * 9,
+        bytes(64),
+    ],
+)
+async def test_bytes_are_named(box: Box, raw: bytes) -> None:
+    (box.sandbox.workspace / "a.txt").write_bytes(raw)
+    assert await box.error(read_file, path="a.txt") == saying("binary", "xxd")
 
 
 async def test_a_file_of_that_name_is_reached_from_its_folder(box: Box) -> None:
