@@ -98,9 +98,9 @@ def reminder_at_beginning(text: str, now: datetime) -> Rule | None:
 
 def asks_for_reminder(text: str, now: datetime) -> bool:
     """Whether a text asks to be reminded, and says when."""
-    with suppress(NotUnderstood):
-        parse_with_task(text, now)
-        return any(TimeInText.of(text, language, now).reminded for language in tried_languages())
+    if any(TimeInText.of(text, language, now).reminded for language in tried_languages()):
+        with suppress(NotUnderstood):
+            return bool(parse_with_task(text, now))
     return False
 
 

@@ -13,7 +13,7 @@ from agent.schedule.due_times import next_times
 from agent.schedule.times.draft import NotUnderstood, TwoReadings
 from agent.schedule.times.parser import parse
 from agent.schedule.times.rule import Once, Rule, date_words, describe
-from agent.schedule.times.task_text import parse_with_task
+from agent.schedule.times.task_text import asks_for_reminder, clauses, parse_with_task
 from fakes.cases import cases
 
 PARIS = ZoneInfo("Europe/Paris")
@@ -640,6 +640,16 @@ def test_a_long_text_is_searched_at_its_ends_alone() -> None:
     assert parse_with_task(f"{words} tomorrow at 9", NOW)[1] == words.strip()
     with pytest.raises(NotUnderstood):
         parse_with_task(words, NOW)
+
+
+def test_a_long_message_is_looked_through_for_a_reminder_at_once() -> None:
+    """Nobody is answered meanwhile: two seconds went by for each 40 clauses."""
+    text, began = "Anna likes tea, and cake. " * 100, process_time()
+    assert not any(asks_for_reminder(each, NOW) for each in clauses(text))
+    assert process_time() - began < 1
+    assert any(
+        asks_for_reminder(each, NOW) for each in clauses(f"{text} remind me in 2 hours to call")
+    )
 
 
 LONG = {
