@@ -110,7 +110,9 @@ class Failed(click.ClickException):
     exit_code = 1
 
     def show(self, file: object = None) -> None:
-        click.echo(self.message, err=True)
+        from agent.sandbox.output_buffer import clean  # most commands need none of it
+
+        click.echo(clean(self.message), err=True)
 
 
 class Misused(Failed):

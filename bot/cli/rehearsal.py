@@ -20,7 +20,7 @@ from agent.agent import Agent
 from agent.evaluate.rehearsal import RehearsalSetup, Rehearsed, Summary, rehearse, summary
 from agent.evaluate.runner import gpu_power
 from agent.llm.queued_model import GpuQueue, backend_queue
-from agent.sandbox.output_buffer import visible
+from agent.sandbox.output_buffer import clean, visible
 from agent.store.turns import RecordedTurn
 from backend.client import BackendUnavailable
 from backend.config import BackendConfig
@@ -172,7 +172,8 @@ def when(turn: RecordedTurn) -> str:
 
 def difference(turn: Rehearsed) -> str:
     lines = difflib.unified_diff(turn.then, turn.now, "then", "now", lineterm="", n=99)
-    return "\n".join(line for line in lines if not line.startswith("@@")) or "It does the same."
+    shown = "\n".join(line for line in lines if not line.startswith("@@"))
+    return clean(shown) or "It does the same."
 
 
 def print_table(model: str, turns: Sequence[Rehearsed], recorded: Sequence[RecordedTurn]) -> None:

@@ -29,6 +29,8 @@ from bot.channel import (
 )
 from bot.cli.ask import TextPrinter
 from bot.cli.chat import Conversation
+from bot.cli.command import Failed
+from bot.cli.rehearsal import difference
 from bot.holder import Holder
 from bot.settings import Settings
 from bot.terminal import InputLines, Terminal
@@ -100,7 +102,9 @@ async def test_what_is_shown_does_not_drive_the_terminal(
         printer.print(event)
     printer.print(ToolFinished("c", word, True, word, 1))
     printer.print(TurnFinished(word, "done", 1))
-    told = "".join([screen.getvalue(), *capsys.readouterr()])
+    Failed(word).show()
+    both = difference(cast(Any, SimpleNamespace(then=("", word), now=(word, "x"))))
+    told = "".join([screen.getvalue(), *capsys.readouterr(), both])
     left = {c for c in told if not c.isprintable()} - {"\n"}
     assert not left and all(name.isprintable() for name in os.listdir(tmp_path / "sent"))
 
