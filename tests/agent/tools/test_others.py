@@ -25,6 +25,7 @@ from agent.tools.tool import Call, Output
 from agent.tools.web import web_fetch
 from agent.trust import Taint, asks
 from agent.web.browser import Browser
+from fakes.cases import cases
 from fakes.sandbox_box import Box, opened, repository
 from fakes.words import saying
 
@@ -183,6 +184,21 @@ async def test_files_that_a_pattern_names_are_sent_as_one(with_repo: Box) -> Non
     assert many == saying("many/*", "11 files", "10 at most")
     await with_repo.use(write_file, path="out/[1].txt", content="its name")
     assert await with_repo.text(send_file, path="out/[1].txt") == "sent out/[1].txt, 8 bytes"
+
+
+ODD_NAMES = {
+    "annex\u202efdp.exe": "annexfdp.exe", "a\u2066b\u2069.txt": "ab.txt", "a\u200fb.txt": "ab.txt", "a\x1b[31mb.txt": "ab.txt", "a\x9bb.txt": "a.txt",
+    "a\nb.txt": "a b.txt", "a\rb.txt": "a b.txt", "a\x07b.txt": "ab.txt", "a\ufeffb.txt": "ab.txt", "a\u2028b.txt": "a b.txt", "a\x7fb.txt": "ab.txt",
+    "می‌خواهم.pdf": "می‌خواهم.pdf", "👨‍👩‍👧.txt": "👨‍👩‍👧.txt", "Übergabe (1).pdf": "Übergabe (1).pdf",
+}  # fmt: skip
+
+
+@cases(("name", "sent"), ODD_NAMES.items())
+async def test_the_name_of_a_sent_file_reads_as_it_is(box: Box, name: str, sent: str) -> None:
+    (box.sandbox.workspace / name).write_text("x")
+    box.sent.clear()
+    await box.use(send_file, path=name)
+    assert [each[0] for each in box.sent] == [sent]
 
 
 async def test_a_file_of_a_repository_is_sent_when_the_owner_allows(with_repo: Box) -> None:
