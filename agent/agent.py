@@ -477,7 +477,7 @@ async def open_agent(
         boxes = await stack.enter_async_context(open_sandboxes(config, host, store))
         await asyncio.to_thread(show_skills, config.state_dir)
         endpoint = recorded_endpoint(config, backend, store, leaks)
-        model = await stack.enter_async_context(OpenAIModel(endpoint, kept=store.key_values))
+        model = await stack.enter_async_context(OpenAIModel(endpoint))
         servers = None
         if config.mcp:
             from agent.mcp.servers import open_servers

@@ -35,7 +35,6 @@ from agent.llm.tool_call_parser import opened_thought
 from agent.messages import Assistant, Message, User
 from agent.model import Ahead, Completion, ModelRefused, Piece, PrefillProgress, Request, TextPiece
 from agent.prompt import day_opening
-from agent.store.key_values import KeyValueTable
 from backend.client import BackendUnavailable
 from backend.protocol import Endpoint, Phrase, Prefix
 
@@ -55,9 +54,8 @@ T = TypeVar("T")
 class OpenAIModel:
     """An agent.model.Model behind any OpenAI-compatible server.
 
-    `kept` holds what was found out about chat templates, by their text. `endpoint` is asked before each
-    call, but only once in FRESH_SECONDS unless a call has failed, so that a restart on another port is
-    followed. Its backend.client.BackendUnavailable means that there is no server.
+    `endpoint` is asked before each call, but only once in FRESH_SECONDS unless a call has failed, so that a
+    restart on another port is followed. Its backend.client.BackendUnavailable means that there is no server.
     """
 
     def __init__(
@@ -66,7 +64,6 @@ class OpenAIModel:
         *,
         connect_seconds: float = 10.0,
         silence_seconds: float = 600.0,
-        kept: KeyValueTable | None = None,
     ) -> None:
         self._fetch_endpoint = endpoint
         self._timeout = aiohttp.ClientTimeout(
@@ -75,7 +72,7 @@ class OpenAIModel:
         self._session: aiohttp.ClientSession | None = None
         self._known: tuple[float, Endpoint] | None = None  # with the time when it was fetched
         self._names: dict[str, str] = {}
-        self.probes = TemplateProbes(self._json, kept)
+        self.probes = TemplateProbes(self._json)
 
     async def __aenter__(self) -> Self:
         # A kept connection would be a broken one after each restart of the server.
@@ -348,7 +345,7 @@ class OpenAIModel:
 
     def _forget(self) -> None:
         """Forget what was found: a server may come back with another template at the same address."""
-        self.probes.forget()
+        self.probes.found.clear()
         self._names.clear()
 
     async def _endpoint(self) -> Endpoint:

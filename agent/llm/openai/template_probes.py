@@ -6,15 +6,12 @@ rendered in one form after the other, and the first form in which nothing of it 
 lost is taken.
 """
 
-import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from itertools import product
 from typing import Any, TypeVar
-
-from pydantic import TypeAdapter
 
 from agent.llm.openai.prompt_form import (
     BLIND,
@@ -24,10 +21,9 @@ from agent.llm.openai.prompt_form import (
     ThoughtForm,
 )
 from agent.llm.openai.values import mapping, text
-from agent.llm.openai.wire import EFFORTS, NO_EFFORT, encode, prompt_json
+from agent.llm.openai.wire import EFFORTS, NO_EFFORT, prompt_json
 from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
 from agent.model import ModelRefused, Request
-from agent.store.key_values import KeyValueTable
 from backend.protocol import Endpoint
 
 NO_ROUTE = (404, 405, 501)
@@ -108,25 +104,15 @@ T = TypeVar("T")
 ProbeMethod = Callable[["TemplateProbes", Endpoint], Awaitable[T]]
 
 
-def probed(what: str, kind: Any) -> Callable[[ProbeMethod[T]], ProbeMethod[T]]:
-    """A method that probes a model's template runs once for each template and build of the server.
-
-    Its result, of the type `kind`, is kept under the name `what`.
-    """
+def probed(what: str) -> Callable[[ProbeMethod[T]], ProbeMethod[T]]:
+    """A method that probes a model's template runs once for each model of a server; `what` names its result."""
 
     def decorated(probe: ProbeMethod[T]) -> ProbeMethod[T]:
         @wraps(probe)
         async def known(probes: "TemplateProbes", endpoint: Endpoint) -> T:
             key = (endpoint.url, endpoint.model, endpoint.profile, what)
             if key not in probes.found:
-                identity = await probes.identity(endpoint) if probes.kept else ""
-                kept, record = probes.kept if identity else None, f"template {identity} {what}"
-                found = await kept.get(record, kind) if kept else None
-                if found is None:
-                    found = await probe(probes, endpoint)
-                    if kept:
-                        await kept.put(record, TypeAdapter(kind).dump_python(found, mode="json"))
-                probes.found[key] = found
+                probes.found[key] = await probe(probes, endpoint)
             result: T = probes.found[key]
             return result
 
@@ -141,16 +127,10 @@ AskServer = Callable[[str, Endpoint, str, Json | None], Awaitable[Any]]
 
 @dataclass
 class TemplateProbes:
-    """What was found out about the servers' chat templates; `kept` stores it, by the template's text."""
+    """What was found out about the servers' chat templates."""
 
     ask: AskServer
-    kept: KeyValueTable | None = None
     found: dict[tuple[str, str, str | None, str], Any] = field(default_factory=dict)
-    _identities: dict[tuple[str, str, str | None], str] = field(default_factory=dict)
-
-    def forget(self) -> None:
-        self.found.clear()
-        self._identities.clear()
 
     async def form(self, endpoint: Endpoint, request: Request) -> PromptForm:
         """The form in which the server's template wants the request; probes what the request depends on."""
@@ -168,7 +148,7 @@ class TemplateProbes:
             form = replace(form, efforts=await self.efforts(endpoint))
         return form
 
-    @probed("form of calls", PromptForm)
+    @probed("form of calls")
     async def whole_form(self, endpoint: Endpoint) -> PromptForm:
         """The first form in which the template shows all of a conversation with calls."""
         for form in FORMS:
@@ -183,7 +163,7 @@ class TemplateProbes:
                 return form
         return NATIVE
 
-    @probed("thoughts", ThoughtForm)
+    @probed("thoughts")
     async def thought_form(self, endpoint: Endpoint) -> ThoughtForm:
         """How the template shows, behind a call's result, the thought before that call. "whole" where a server shows no
         prompts: it may be sent then in any case, as servers ignore fields that they do not know."""
@@ -197,7 +177,7 @@ class TemplateProbes:
             return "stripped"
         return "whole" if THOUGHT.strip() in prompt else "none"
 
-    @probed("words before a call", tuple[str | None])
+    @probed("words before a call")
     async def gap(self, endpoint: Endpoint) -> tuple[str | None]:
         """The white space that the template writes between words and a call; None where it shows no words."""
         called = asked_and(Assistant(SAID, (_call(1),)), _result(1))
@@ -205,7 +185,7 @@ class TemplateProbes:
         _, said, behind = (prompt or "").partition(SAID)
         return (behind[: len(behind) - len(behind.lstrip())] if said else None,)
 
-    @probed("efforts", frozenset[str])
+    @probed("efforts")
     async def efforts(self, endpoint: Endpoint) -> frozenset[str]:
         """The values of `reasoning_effort` that the template takes; none where they change nothing.
 
@@ -219,20 +199,6 @@ class TemplateProbes:
                 shown[effort] = prompt
         unsure = {NONSENSE, *NO_EFFORT} if NONSENSE in shown else set[str]()
         return frozenset(shown.keys() - unsure if len(set(shown.values())) > 1 else ())
-
-    async def identity(self, endpoint: Endpoint) -> str:
-        """A digest of the template's text and values and of the server's build; "" where it tells none of them."""
-        key = (endpoint.url, endpoint.model, endpoint.profile)
-        if key not in self._identities:
-            try:
-                props = mapping(await self.ask("GET", endpoint, "/props", None))
-            except ModelRefused:
-                props = {}
-            told = [text(props.get("chat_template")), text(props.get("chat_template_tool_use"))]
-            parts = [*told, text(props.get("build_info")), endpoint.template, repr(PROBE)]
-            digest = hashlib.sha256(encode({"template": parts})).hexdigest()[:24]
-            self._identities[key] = digest if any(told) else ""
-        return self._identities[key]
 
     async def rendered(self, endpoint: Endpoint, wire: Json) -> str:
         """The prompt as the server's template renders it."""

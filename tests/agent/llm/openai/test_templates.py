@@ -16,10 +16,9 @@ from typing import Any
 import pytest
 
 from agent.llm.openai import OpenAIModel
-from agent.llm.openai.prompt_form import Json, PromptForm, messages_json
+from agent.llm.openai.prompt_form import PromptForm, messages_json
 from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
 from agent.model import Completion, ModelRefused, Request
-from agent.store import Store, open_store
 from backend.protocol import Endpoint
 from backend.server.launch import free_port
 from fakes.gguf_maker import TEMPLATE, make
@@ -168,41 +167,6 @@ async def test_a_longer_conversation_begins_with_the_shorter_one(
     assert all("bash" in text and "What is here?" in text for text in texts)
     grows = [after.startswith(before) for before, after in pairwise(texts)]
     assert all(grows) == kind.keeps, grows
-
-
-class Counting(OpenAIModel):
-    """Counts the prompts that it has rendered."""
-
-    renders = 0
-
-    async def _json(
-        self, method: str, endpoint: Endpoint, path: str, wire: Json | None = None
-    ) -> Any:
-        self.renders += path == "/apply-template"
-        return await super()._json(method, endpoint, path, wire)
-
-
-async def test_what_was_found_of_a_template_is_kept_for_the_next_program(tmp_path: Path) -> None:
-    call = ToolCall("call00001", "bash", "{}")
-    behind = (Assistant("", (call,), thought="So."), ToolResult("call00001", "bash", "done"))
-    request = Request((System("s"), User("u"), *behind), TOOLS, thinking=512)
-
-    async def renders(endpoint: Endpoint, store: Store) -> tuple[int, str | None]:
-        async def source() -> Endpoint:
-            return endpoint
-
-        async with Counting(source, kept=store.key_values) as model:
-            return (await model.rendered(request), model.renders)[::-1]
-
-    async with (
-        open_store(tmp_path / "v.db") as store,
-        serve(make(tmp_path / "m.gguf", template=QWEN_KEEPING)) as endpoint,
-    ):
-        first, prompt = await renders(endpoint, store)
-        again, same = await renders(endpoint, store)
-        other, _ = await renders(endpoint.model_copy(update={"template": UNTHINKING}), store)
-    assert first > 5 and other > 5
-    assert (again, same) == (1, prompt)
 
 
 async def test_tools_that_a_template_cannot_write_stand_in_the_system_text(tmp_path: Path) -> None:
