@@ -93,7 +93,7 @@ class ApprovalTable:
             await record(tx, "decision", request.chat, id=id, decision=decision, by=by)
             lasts = asks(request.scope, touched=True) == "once"
             if decision == "chat" or (lasts and decision != "denied"):
-                await _grant(tx, request.chat, request.scope, by)
+                await add_grant(tx, request.chat, request.scope, by)
         return request
 
     async def withdraw(self, chat: str) -> None:
@@ -155,11 +155,6 @@ class ApprovalTable:
         sql = f"SELECT {columns(Grant)} FROM grants WHERE chat = ? ORDER BY scope"
         return [Grant(*row) for row in await self.database.all(sql, chat)]
 
-    async def grant(self, chat: str, scope: str, by: str) -> None:
-        async with self.database.write() as tx:
-            await chats.ensure(tx, chat)
-            await _grant(tx, chat, scope, by)
-
     async def revoke(self, chat: str, scope: str, by: str = "") -> bool:
         async with self.database.write() as tx:
             sql = "DELETE FROM grants WHERE chat = ? AND scope = ? RETURNING 1"
@@ -187,7 +182,7 @@ async def drop_grants(tx: Transaction, by: str) -> int:
     return len(gone)
 
 
-async def _grant(tx: Transaction, chat: str, scope: str, by: str) -> None:
+async def add_grant(tx: Transaction, chat: str, scope: str, by: str) -> None:
     sql = (
         "INSERT INTO grants (chat, scope, granted_by, granted_at) VALUES (?, ?, ?, ?)"
         " ON CONFLICT DO NOTHING RETURNING 1"

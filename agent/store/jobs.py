@@ -182,17 +182,6 @@ MissedNotice = Callable[[Sequence[int]], str | None]
 class OccurrenceTable:
     database: Database
 
-    async def add(self, job: int, due_at: int, next_at: int | None) -> Occurrence | None:
-        """Add an occurrence and set the job's next time in one transaction; None when it exists already."""
-        async with self.database.write() as tx:
-            sql = (
-                "INSERT INTO occurrences (job, due_at) VALUES (?, ?) ON CONFLICT DO NOTHING"
-                f" RETURNING {_OCCURRENCE_COLUMNS}"
-            )
-            row = await tx.one(sql, job, due_at)
-            await tx.run("UPDATE jobs SET next_at = ? WHERE id = ?", next_at, job)
-        return Occurrence(*row) if row else None
-
     async def trigger(self, job: int, data: str, by: str = "") -> bool:
         """Add an occurrence that is due now, besides the job's times, and with `by` a row in the ledger; False where
         too many wait already.

@@ -58,10 +58,6 @@ class LedgerRow:
         """Whether its hash is right behind a row with the hash `before`."""
         return self.hash == chained(before, self)
 
-    @property
-    def head(self) -> str:
-        return f"{self.number}:{self.hash}"
-
 
 @dataclass(frozen=True, slots=True)
 class Verification:

@@ -57,11 +57,6 @@ class NoteTable:
         """The notes of the chat and of those linked with it, oldest first."""
         return [_note(row) for row in await self.database.all(_OF_CHAT, chat)]
 
-    async def get(self, chat: str, id: int) -> SavedNote | None:
-        """A note of the chat or of one linked with it, deleted or not."""
-        row = await self.database.one(f"{_SELECT} WHERE chat IN {LINKED} AND id = ?2", chat, id)
-        return _note(row) if row else None
-
     async def correct(self, chat: str, id: int, text: str) -> bool:
         """Replace a note's text by a person's; False when there is no such note in that chat."""
         sql = (

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.store import chats, outbox
-from agent.store.database import Database, Transaction, columns, storable
+from agent.store.database import Database, Transaction, storable
 
 log = logging.getLogger(__name__)
 
@@ -33,18 +33,6 @@ ENDS = {
         "UPDATE inbox SET state = 'done' WHERE turn = ?",
     ],
 }
-
-
-@dataclass(frozen=True, slots=True)
-class SetAsideRow:
-    """One thing set aside: an update (`chat` is "", `raw` its JSON), or a row of a table, whose key is `row_id`."""
-
-    table_name: str
-    row_id: str
-    chat: str
-    raw: str
-    error: str
-    crashes: int
 
 
 Notice = Callable[[str, str, int], str | None]
@@ -101,14 +89,6 @@ class SetAsideTable:
         """Forget the crashes of an item that was handled after all."""
         sql = "DELETE FROM set_aside WHERE table_name = ? AND row_id = ? AND at IS NULL"
         await self.database.execute(sql, table, str(key))
-
-    async def all(self, table: str | None = None) -> list[SetAsideRow]:
-        """What is set aside, oldest first, of one table or of all."""
-        sql = (
-            f"SELECT {columns(SetAsideRow)} FROM set_aside WHERE at IS NOT NULL"
-            " AND (?1 IS NULL OR table_name = ?1) ORDER BY at, id"
-        )
-        return [SetAsideRow(*row) for row in await self.database.all(sql, table)]
 
     async def count(self) -> int:
         sql = "SELECT count(*) FROM set_aside WHERE at IS NOT NULL"

@@ -25,22 +25,6 @@ class CacheReuse:
     difference: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class UsageSum:
-    """Summed over model calls; tokens."""
-
-    calls: int
-    prompt_tokens: int
-    cached_tokens: int
-    completion_tokens: int
-    reread: int
-
-    @property
-    def cache_hit(self) -> float | None:
-        """The share of prompt tokens that came from the cache; None without prompts."""
-        return self.cached_tokens / self.prompt_tokens if self.prompt_tokens else None
-
-
 @dataclass(frozen=True)
 class UsageTable:
     database: Database
@@ -74,16 +58,6 @@ class UsageTable:
                 " FROM chats WHERE key = ?"
             )
             await tx.run(sql, *values.values(), chat)
-
-    async def since(self, at: float, chat: str | None = None) -> UsageSum:
-        """The sum since an instant, of one chat or of all."""
-        sql = (
-            "SELECT count(*), coalesce(sum(prompt_tokens), 0), coalesce(sum(cached_tokens), 0),"
-            " coalesce(sum(completion_tokens), 0), coalesce(sum(reread), 0) FROM usage"
-            " WHERE at >= ?1 AND (?2 IS NULL OR chat = ?2)"
-        )
-        [row] = await self.database.all(sql, at, chat)
-        return UsageSum(*row)
 
     async def read_ahead(self, at: float) -> int:
         """Tokens prefilled between turns since an instant."""

@@ -21,6 +21,7 @@ from agent.trust import ACTS, Taint, asks, named, table, told
 from bot.backup import backup
 from bot.restore import restore
 from fakes.obedient_chat import CHAT, README, ObedientChat, obedient_chat, order
+from fakes.stored import fall_due, grant
 
 PAGE = "page http://example.org/"
 POST = "request:POST http://{host}/ by /usr/bin/curl"
@@ -111,7 +112,7 @@ async def test_a_used_up_budget_asks_and_a_permission_holds_in_untouched_chats_a
     if touched:
         await chat.say("hello", stranger=PAGE)
     assert await scopes(chat, looks[1]) == ["budget:calls"]
-    await chat.store.approvals.grant(CHAT, "budget:calls", "Olga")
+    await grant(chat.store, CHAT, "budget:calls", "Olga")
     assert await scopes(chat, looks[2]) == (["budget:calls"] if touched else [])
 
 
@@ -124,16 +125,16 @@ async def test_a_standing_permission_holds_in_untouched_chats_alone(
             continue
         await chat.store.chats.new_conversation(CHAT)
         grants = {"schedule": "schedule", "request": POST.format(host=chat.web.host)}
-        await chat.store.approvals.grant(CHAT, grants.get(act, f"{act}:app"), "Olga")
+        await grant(chat.store, CHAT, grants.get(act, f"{act}:app"), "Olga")
         if touched:
             await chat.say("hello", stranger=PAGE)
         assert len(await scopes(chat, order(*ways[0]))) == int(touched), act
 
 
 async def test_a_permission_covers_what_it_named_and_no_more(chat: ObedientChat) -> None:
-    host, approvals = chat.web.host, chat.store.approvals
-    await approvals.grant(CHAT, f"network:{host}", "Olga")  # as questions about hosts once were
-    await approvals.grant(CHAT, POST.format(host=host), "Olga")
+    host = chat.web.host
+    await grant(chat.store, CHAT, f"network:{host}", "Olga")  # as questions about hosts once were
+    await grant(chat.store, CHAT, POST.format(host=host), "Olga")
 
     async def asked(command: str) -> int:
         await chat.store.chats.new_conversation(CHAT)  # what a host answers touches the old one
@@ -314,7 +315,7 @@ async def test_what_jobs_and_questions_say_may_repeat_it(chat: ObedientChat) -> 
     ]
     for number, spec in enumerate(kinds):
         job = await chat.store.jobs.add(spec)
-        await chat.store.occurrences.add(job.id, 1_900_000_000 + number, None)
+        await fall_due(chat.store, job.id, 1_900_000_000 + number)
         [run] = await chat.store.occurrences.of_job(job.id, 1)
         await chat.store.occurrences.post(run.id, CHAT, ['{"text": "x"}'])
         row = await chat.store.outbox.claim(CHAT)
@@ -361,7 +362,7 @@ async def test_a_job_carries_it_on(chat: ObedientChat) -> None:
         return True
 
     due = int(datetime.now(UTC).timestamp())
-    await chat.store.occurrences.add(job.id, due, None)
+    await fall_due(chat.store, job.id, due)
     run = await chat.store.occurrences.of_job(job.id, 1)
     await SubmitTask(submit)(job, run[0])
     await chat.store.chats.new_conversation(CHAT)

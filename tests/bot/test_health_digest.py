@@ -9,6 +9,7 @@ from agent.store.jobs import JobSpec
 from backend.client import BackendUnavailable
 from backend.protocol import Gpu, GpuMinute, Restart, ServerStatus, Speed, Status
 from bot.job_actions import HealthDigest
+from fakes.stored import fall_due
 from fakes.words import saying
 
 NOW = datetime(2026, 11, 20, 8, tzinfo=UTC)
@@ -54,7 +55,7 @@ async def test_a_day_in_six_lines(tmp_path: Path) -> None:
         job = await store.jobs.add(
             JobSpec("tg:1", "task", "", dump(Once(datetime.now(UTC))), "UTC", "x", {})
         )
-        due = await store.occurrences.add(job.id, 1, None)
+        due = await fall_due(store, job.id, 1)
         assert due
         await store.occurrences.end(due.id, "failed", "x")
         text = await HealthDigest(store, Backend(), tmp_path, 0.3)(None, None)  # type: ignore[arg-type]

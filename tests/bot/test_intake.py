@@ -7,6 +7,7 @@ from pathlib import Path
 from agent.store import open_store
 from agent.store.set_aside import SetAsideTable
 from bot.intake import EventGate, Unparsable
+from fakes.stored import set_aside
 
 
 async def unparsable() -> None:
@@ -36,4 +37,4 @@ async def test_what_comes_while_another_is_set_aside_is_kept_as_well(tmp_path: P
         free.set()
         await first
         await gate.keep_unparsable()
-        assert [row.raw for row in await store.set_aside.all()] == ["1", "2"]
+        assert [row.raw for row in await set_aside(store)] == ["1", "2"]

@@ -22,6 +22,7 @@ from agent.store.inbox import CLI, InboxRow
 from agent.store.turns import OpenTurn
 from fakes.model_caching import CachingModel
 from fakes.patience import SECONDS
+from fakes.stored import set_aside
 from fakes.words import saying
 from tests.agent.chats.conftest import Bench, Gate, calling, echo, said, words_of
 
@@ -561,7 +562,7 @@ async def test_a_turn_that_cannot_be_ended_is_set_aside_at_the_third_crash(
     async with bench.running() as chats:
         await chats.submit(said("hello", "1"))
         async with asyncio.timeout(SECONDS):
-            while not (aside := await chats.store.set_aside.all()):
+            while not (aside := await set_aside(chats.store)):
                 await asyncio.sleep(0.01)
         assert [row.table_name for row in aside] == ["turns"]
         assert await chats.store.inbox.count_waiting() == 0
@@ -577,7 +578,7 @@ async def test_a_message_that_took_the_program_down_three_times_does_not_begin_a
         (store.set_aside.attempts / "inbox-1").write_text("...")  # three programs ended at it
     async with bench.running() as chats:
         assert await bench.heard.replies("tg:1", 1) == ["you said hello"]
-        [row] = await chats.store.set_aside.all()
+        [row] = await set_aside(chats.store)
     assert (row.table_name, row.row_id, row.chat) == ("inbox", "1", "tg:1")
 
 
@@ -604,7 +605,7 @@ async def test_a_worker_goes_on_by_itself_after_a_crash_until_nothing_waits(
         async with asyncio.timeout(SECONDS):
             await it.run()
         assert (ended, ran) == ([1], [])
-        assert [row.crashes for row in await store.set_aside.all()] == [3]
+        assert [row.crashes for row in await set_aside(store)] == [3]
         assert await store.inbox.count_waiting() == 0
 
 

@@ -9,6 +9,7 @@ from agent.tools.tool import Call, Output, tool
 from agent.turn import texts
 from agent.turn.turn import TurnLimits
 from fakes.hostile_streams import HostileModelServer
+from fakes.stored import set_aside
 from tests.agent.chats.conftest import Bench, said
 
 AT_ONCE = 10  # hostile turns before the next ordinary one
@@ -48,6 +49,5 @@ async def test_after_hostile_streams_an_ordinary_message_is_answered(
                 assert replies[-1] == f"answer to {batch}"
                 assert all(replies) and texts.BUG not in replies
                 bench.heard.events.clear()  # megabytes of a hostile text
-            assert await chats.store.set_aside.all() == []
-            await chats.store.usage.since(0)
+            assert await set_aside(chats.store) == []
         assert server.hostile >= count

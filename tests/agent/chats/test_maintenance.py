@@ -208,7 +208,8 @@ async def test_a_chat_that_is_forgotten_while_its_words_are_looked_through_ends_
         await idle_of(chats, Server(), semantic_search=search).run_once()
         assert await chats.store.chats.get("tg:0") is None
         await chats.store.usage.add("tg:0", 1, None, Completion("", (), "", "stop"), CacheReuse())
-        assert (await chats.store.usage.since(0.0, "tg:0")).calls == 0
+        sql = "SELECT count(*) FROM usage WHERE chat = 'tg:0'"
+        assert await chats.store.database.value(sql) == 0
 
 
 async def test_what_nobody_foresaw_in_maintenance_is_logged_and_tried_again(bench: Bench) -> None:

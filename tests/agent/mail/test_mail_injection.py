@@ -18,6 +18,7 @@ from agent.mail.account import open_accounts
 from fakes.mail_server import Dovecot, Relay
 from fakes.mails import attachment, head, multipart, plain, tnef, typed
 from fakes.obedient_chat import CHAT, ObedientChat, obedient_chat, order
+from fakes.stored import grant
 from tests.attacks.cases.trust import PATTERNS
 
 
@@ -51,7 +52,7 @@ async def chat(tmp_path: Path, dovecot: Dovecot) -> AsyncIterator[ObedientChat]:
         assert chat.boxes
         accounts = open_accounts([dovecot.config()], chat.boxes, tmp_path / "state", chat.store)
         chat.mail = await stack.enter_async_context(accounts)
-        await chat.store.approvals.grant(CHAT, "mail:work", "Olga")
+        await grant(chat.store, CHAT, "mail:work", "Olga")
         yield chat
 
 

@@ -11,6 +11,7 @@ from agent.mail.letter import compose
 from agent.tools.bash import bash
 from fakes.mail_server import PASSWORD
 from fakes.mails import plain
+from fakes.stored import grant
 from fakes.words import saying
 from tests.agent.mail.conftest import Mails, mail, numbers
 
@@ -73,9 +74,7 @@ async def test_nothing_is_sent_without_an_owner(mails: Mails) -> None:
     assert await mail(box, SEND) == saying("The owner said no", "exit code: 1")
     assert mails.relay.came == []
     box.allows = True
-    await mails.store.approvals.grant(
-        "cli", "mail-send:work", "Olga"
-    )  # no permission stands for letters
+    await grant(mails.store, "cli", "mail-send:work", "Olga")  # no permission stands for letters
     await mail(box, SEND)
     assert [scope for _, scope in box.asked] == ["mail:work", "mail-send:work", "mail-send:work"]
 

@@ -23,6 +23,7 @@ from bot.job_actions import run_watch
 from fakes.mail_server import Dovecot, line
 from fakes.mails import plain
 from fakes.patience import SECONDS
+from fakes.stored import grant
 from tests.agent.schedule.test_job_runner import deliver
 from tests.agent.schedule.test_watches import Channels
 
@@ -68,7 +69,7 @@ async def running(
             state_dir=tmp / "state", budgets=dict.fromkeys(WORDS, 100_000), mail=[config]
         )
         agent = await stack.enter_async_context(open_agent(settings, backend, store, Channels()))
-        await store.approvals.grant(CHAT, f"mail:{config.name}", "Olga")
+        await grant(store, CHAT, f"mail:{config.name}", "Olga")
         watch = run_watch(agent, SubmitTask(store.inbox.add))
         runner = JobRunner(store, {WATCH: watch}, agent.channels)
         await stack.enter_async_context(Scheduler(runner))

@@ -19,6 +19,7 @@ from agent.store.jobs import Job, JobSpec, Occurrence
 from agent.store.outbox import OutboxRow
 from agent.trust import Taint
 from fakes.patience import SECONDS
+from fakes.stored import fall_due
 from fakes.words import saying
 from tests.agent.schedule.conftest import Clock
 from tests.agent.schedule.times.test_times import END, RULES, START, ZONES, independent
@@ -233,7 +234,7 @@ async def test_killed_between_any_two_steps_it_is_said_once(store: Store, clock:
     """A process that dies after `begin`, and one that dies after the outbox row."""
     job = await planned(store, "in 1 minute")
     clock.now += 61
-    await store.occurrences.add(job.id, int(clock.now), None)
+    await fall_due(store, job.id, int(clock.now))
     (due,) = await store.occurrences.open()
     await store.occurrences.begin(due.id)
     runner = runner_of(store)
@@ -538,7 +539,7 @@ async def test_a_run_that_takes_the_program_down_is_begun_three_times(
 ) -> None:
     job = await planned(store, "in 1 minute")
     clock.now += 61
-    await store.occurrences.add(job.id, int(clock.now), None)
+    await fall_due(store, job.id, int(clock.now))
     for _ in range(3):  # begun by processes that were killed
         (due,) = await store.occurrences.open()
         await store.occurrences.begin(due.id)

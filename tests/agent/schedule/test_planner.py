@@ -12,6 +12,7 @@ from agent.schedule.planner import JobClassifier, JobLimits, Planner
 from agent.store import Store
 from agent.store.jobs import JobSpec
 from agent.trust import Taint
+from fakes.stored import fall_due
 from fakes.words import saying
 from tests.agent.schedule.conftest import Clock
 
@@ -373,7 +374,7 @@ async def test_the_last_times_are_told_in_the_chats_zone(bench: Bench) -> None:
     job = await planner.add((await planner.propose("every day at 8", "x")).spec)
     assert await planner.history(job) == [saying("missed", "runs once")]
     for day in range(3):
-        run = await bench.store.occurrences.add(job.id, EIGHT + day * 86400, None)
+        run = await fall_due(bench.store, job.id, EIGHT + day * 86400)
         assert run
         if day == 1:
             await bench.store.occurrences.end(run.id, "missed", "the host was off")

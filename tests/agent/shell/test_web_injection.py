@@ -17,6 +17,7 @@ from agent.web.browser import Reading
 from agent.web.search import SearXNG
 from fakes.obedient_chat import CHAT, ObedientChat, obedient_chat, order
 from fakes.searxng import Searx, result
+from fakes.stored import grant
 
 
 @pytest.fixture
@@ -94,7 +95,7 @@ async def test_neither_a_grant_nor_a_permission_for_the_host_answers_for_an_addr
 ) -> None:
     prepare(chat, searx, "seen", " ".join(orders(chat.web.host)[:1]))
     for scope in (f"page:{chat.web.host}", "page", f"network:{chat.web.host}"):
-        await chat.store.approvals.grant(CHAT, scope, "Olga")
+        await grant(chat.store, CHAT, scope, "Olga")
     await chat.say(f"http://{chat.web.host}/tea {WAYS['page'](chat.web.host)}")
     assert [request.scope for request in chat.asked] == [f"page:{chat.web.host}"]
     await chat.store.chats.new_conversation(CHAT)  # untouched, and the model made it up

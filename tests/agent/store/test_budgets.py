@@ -9,6 +9,7 @@ import pytest
 from agent.store import Store, open_store
 from agent.store.approvals import HOUR, TRIES, Frozen
 from agent.store.usage import Used
+from fakes.stored import grant
 from tests.agent.store.conftest import Clock
 
 LIMITS = {"calls": 3, "bytes": 100, "hosts": 1, "files": 0, "jobs": 1}
@@ -94,7 +95,7 @@ async def test_a_killed_process_has_spent_what_it_reserved_and_stays_frozen(tmp_
 
 
 async def test_a_freeze_ends_what_stands_and_nothing_is_counted(store: Store, clock: Clock) -> None:
-    await store.approvals.grant("tg:1", "commit:web", "ann")
+    await grant(store, "tg:1", "commit:web", "ann")
     store.freeze.on_freeze.append(lambda: 2)
     assert await store.freeze.since() is None
     assert await store.freeze.freeze("ann") == (2, 1)

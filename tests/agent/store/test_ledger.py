@@ -16,6 +16,7 @@ from agent.store import Store, open_store
 from agent.store.ledger import CONNECTIONS, SLACK, LedgerRow, chained, tell_head
 from agent.store.retention import DAY, Retention, prune
 from fakes.patience import soon
+from fakes.stored import grant
 from fakes.words import saying
 from tests.agent.store.conftest import Clock
 
@@ -136,7 +137,7 @@ async def test_an_act_and_its_row_are_there_or_neither(store: Store, table: str)
     trigger = f"CREATE TRIGGER no BEFORE INSERT ON {table} BEGIN SELECT raise(ABORT, 'no'); END"
     await store.database.execute(trigger)
     with pytest.raises(sqlite3.IntegrityError):
-        await store.approvals.grant("tg:1", "commit:web", "ann")
+        await grant(store, "tg:1", "commit:web", "ann")
     assert (await store.ledger.verify()).rows == 0
     assert await store.approvals.grants("tg:1") == []
 
@@ -250,13 +251,14 @@ WRITER = """
 import asyncio, sys
 from pathlib import Path
 from agent.store import open_store
+from fakes.stored import grant
 
 async def main():
     async with open_store(Path(sys.argv[1])) as store:
         number = 0
         while True:
             number += 1
-            await store.approvals.grant("tg:1", f"commit:{number}", "ann")
+            await grant(store, "tg:1", f"commit:{number}", "ann")
 
 asyncio.run(main())
 """

@@ -4,6 +4,7 @@ from agent.schedule.times.rule import Once, dump
 from agent.store import Store
 from agent.store.jobs import JobSpec
 from agent.store.outbox import FARTHEST, OutboxRow
+from fakes.stored import fall_due
 from tests.agent.store.conftest import Clock
 
 
@@ -113,7 +114,7 @@ async def test_an_occurrence_is_done_with_the_message_that_was_delivered(store: 
     job = await store.jobs.add(
         JobSpec("tg:1", "remind", "at 8", dump(Once(datetime.now(UTC))), "UTC", "oven", {})
     )
-    due = await store.occurrences.add(job.id, 1_800_000_000, None)
+    due = await fall_due(store, job.id, 1_800_000_000)
     assert due and await store.occurrences.begin(due.id)
     await store.occurrences.post(due.id, "tg:1", ["{}"])
     row = await claimed(store)

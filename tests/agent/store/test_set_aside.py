@@ -6,6 +6,7 @@ import json
 from agent.store import Incoming, Store
 from agent.store.set_aside import CRASHES
 from fakes.patience import SECONDS
+from fakes.stored import set_aside
 from tests.agent.store.conftest import Clock
 
 CHAT = "tg:1"
@@ -58,7 +59,7 @@ async def test_the_third_crash_at_a_row_sets_it_aside(store: Store) -> None:
     ends = [await store.set_aside.crashed("inbox", 1, crash) for _ in range(3)]
     assert ends == [False, False, True]
     assert await texts(store) == ["two"]
-    [row] = await store.set_aside.all()
+    [row] = await set_aside(store)
     assert (row.row_id, row.error) == ("1", "KeyError: 'x'")
 
 

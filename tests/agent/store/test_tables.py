@@ -1,4 +1,5 @@
 import asyncio
+import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from agent.store.errors import StoreError
 from agent.store.jobs import JobSpec
 from agent.store.retention import DAY, vacuum
 from agent.store.usage import CacheReuse
+from fakes.stored import fall_due
 from tests.agent.store.conftest import Clock
 
 
@@ -107,11 +109,10 @@ async def test_an_occurrence_falls_due_once_and_never_overlaps(store: Store) -> 
         )
     )
     assert await store.jobs.get(job.id) == job
-    first = await store.occurrences.add(job.id, 3600, 7200)
-    assert first
-    assert await store.occurrences.add(job.id, 3600, 7200) is None
-    second = await store.occurrences.add(job.id, 7200, 10800)
-    assert second
+    first = await fall_due(store, job.id, 3600, 7200)
+    with pytest.raises(sqlite3.IntegrityError):
+        await fall_due(store, job.id, 3600, 7200)
+    second = await fall_due(store, job.id, 7200, 10800)
     running = await store.occurrences.begin(first.id)
     assert running and (running.state, running.attempts) == ("running", 1)
     assert await store.occurrences.begin(second.id) is None
@@ -123,20 +124,11 @@ async def test_an_occurrence_falls_due_once_and_never_overlaps(store: Store) -> 
     assert await store.jobs.of_chat("tg:1") == []
 
 
-async def test_usage_adds_up(store: Store, clock: Clock) -> None:
+async def test_what_was_read_ahead_adds_up(store: Store, clock: Clock) -> None:
     await store.chats.open("cli")
     call = Completion("", (), "", "stop", 1000, 900, 20, 50, 400.0, 30.0)
-    await store.usage.add("cli", 1, None, call, CacheReuse(100, 0, ""))
+    await store.usage.add("cli", 1, None, call, CacheReuse(100, 7, ""))
     await store.usage.add("cli", 1, None, Completion("", (), "", "stop"), CacheReuse())
-    summed = await store.usage.since(clock.now - 1)
-    assert (summed.calls, summed.prompt_tokens, summed.cached_tokens, summed.completion_tokens) == (
-        2,
-        1000,
-        900,
-        20,
-    )
-    assert summed.cache_hit == 0.9
-    assert (await store.usage.since(clock.now + 1)).cache_hit is None
     read = Completion("", (), "", "stop", 1000, 900, 0)
     await store.usage.add("cli", 1, None, read, CacheReuse(0, 100), "warm")
     assert await store.usage.read_ahead(clock.now - 1) == 100

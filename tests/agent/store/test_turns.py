@@ -8,6 +8,7 @@ from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 from agent.store import Incoming, Store
 from agent.store.transcript import Compaction
 from agent.store.turns import OpenTurn, RenderedMessage, TurnEnd
+from fakes.stored import grant
 
 ODD: list[Message] = [
     User("<context>\n</context>\nhé 🎉\r\n\x00 end", ("data:image/png;base64,AA==",)),
@@ -178,7 +179,7 @@ async def test_a_forgotten_chat_is_gone_from_everywhere(store: Store) -> None:
     turn = await begin(store, chat="tg:1", words="my secret is plum")
     await store.turns.end(turn, ended("plum it is", "1"))
     await store.notes.add("tg:1", "secret: plum", turn=turn.id)
-    await store.approvals.grant("tg:1", "commit:x", "9")
+    await grant(store, "tg:1", "commit:x", "9")
     await store.chats.forget("tg:1")
     await store.chats.open("tg:1")
     assert await store.search.candidates("tg:1", "plum") == []

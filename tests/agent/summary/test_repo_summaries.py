@@ -22,6 +22,7 @@ from agent.summary.git_facts import (
 )
 from agent.summary.repo_summaries import RepoSummaries
 from fakes import repository_large
+from fakes.stored import fall_due
 from fakes.words import saying
 from tests.agent.summary.test_summary import Repository, git
 
@@ -59,7 +60,7 @@ class Scene:
         job = await self.store.jobs.add(
             JobSpec(CHAT, "summary", "", dump(Once(datetime.now(UTC))), "UTC", "site", {})
         )
-        made = await self.store.occurrences.add(job.id, self.due, None)
+        made = await fall_due(self.store, job.id, self.due)
         assert made
         return made
 

@@ -18,6 +18,7 @@ from fakes.bot_running import TelegramScenario
 from fakes.localgram import is_final
 from fakes.model_scripted import says
 from fakes.patience import soon
+from fakes.stored import set_aside
 from fakes.words import saying
 
 TEXTS = Texts()
@@ -460,4 +461,4 @@ async def test_a_button_of_a_made_up_key_has_expired(
             for key in (f"{kind}:{number}", f"{kind}:yes:{number}", f"{kind}:{number}:yes"):
                 query = scenario.owner.press_button(card, {"callback_data": key})
                 await scenario.owner.answer(query)
-        assert await run.store.set_aside.all() == []
+        assert await set_aside(run.store) == []

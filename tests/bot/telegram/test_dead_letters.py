@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from agent.store.set_aside import UPDATES
 from backend.server.launch import free_port
 from bot import intake
 from fakes.bot_running import OWNER, TelegramScenario
 from fakes.patience import soon
+from fakes.stored import set_aside
 
 POLL: dict[str, Any] = {
     "poll": {
@@ -48,7 +48,7 @@ async def test_what_cannot_be_parsed_is_kept_and_told_and_stops_nothing(
         assert (await scenario.owner.ask("hi")).text == "Hello."
         await soon(lambda: len(notices(scenario)) == 1)
         await soon(lambda: not scenario.gram.world.updates.pending())
-        letters = await run.store.set_aside.all(UPDATES)
+        letters = await set_aside(run.store)
         await scenario.owner.send("/status")
         await scenario.owner.next_message(where=lambda m: "2 set aside" in m.text and m.keyboard)
     assert [json.loads(letter.raw)["update_id"] for letter in letters] == numbers
@@ -91,7 +91,7 @@ async def test_a_handler_that_crashes_three_times_is_passed_over(
     async with scenario.open() as run:
         await scenario.owner.send("boom")
         assert (await scenario.owner.ask("hi")).text == "Hello."
-        [letter] = await run.store.set_aside.all(UPDATES)
+        [letter] = await set_aside(run.store)
     assert (letter.crashes, crashes, letter.error) == (3, 3, "LookupError: boom")
     assert json.loads(letter.raw)["message"]["text"] == "boom"
 
@@ -104,5 +104,5 @@ async def test_an_envelope_of_any_form_is_taken(scenario: TelegramScenario) -> N
         for kind, body in forms:
             scenario.gram.inject(kind, body)
         assert (await scenario.owner.ask("hi")).text == "Hello."
-        kept = [json.loads(letter.raw) for letter in await run.store.set_aside.all(UPDATES)]
+        kept = [json.loads(letter.raw) for letter in await set_aside(run.store)]
     assert [raw for raw in kept if len(raw) == 1] == [{kind: body} for kind, body in forms[:8]]

@@ -14,6 +14,7 @@ from fakes.bot_running import TelegramScenario
 from fakes.localgram import is_final
 from fakes.model_scripted import calls, says
 from fakes.patience import soon
+from fakes.stored import grant
 from tests.bot.telegram.test_approvals import is_question, push
 
 TEXTS = Texts()
@@ -50,7 +51,7 @@ async def test_frozen_the_chat_answers_without_tools_and_a_code_thaws(
     owner = frozen.owner
     secret = base64.b32decode(totp.make_secret(frozen.folder))
     async with frozen.open() as run:
-        await run.store.approvals.grant(f"tg:{owner.id}", "commit:push", "Olga")
+        await grant(run.store, f"tg:{owner.id}", "commit:push", "Olga")
         assert (await owner.ask("push")).text == "Done."
         await owner.send("/freeze")
         told = await owner.next_message(where=lambda m: "Frozen" in m.text)
@@ -119,7 +120,7 @@ async def test_a_days_budget_asks_and_shows_when_half_is_used(frozen: TelegramSc
     }
     owner = frozen.owner
     async with frozen.open() as run:
-        await run.store.approvals.grant(f"tg:{owner.id}", "commit:push", "Olga")
+        await grant(run.store, f"tg:{owner.id}", "commit:push", "Olga")
         for _ in range(2):
             assert (await owner.ask("push")).text == "Done."
         await owner.send("/status")
