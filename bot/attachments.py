@@ -13,7 +13,6 @@ from agent.errors import ToolError
 from agent.sandbox.files import RECEIVED
 from agent.sandbox.output_buffer import visible
 from agent.store import Incoming
-from agent.store.chats import ChatFile
 from agent.store.documents import PACKED, readable
 from agent.store.errors import StoreError
 from agent.store.inbox import InboxRow
@@ -199,26 +198,14 @@ class AttachmentFetcher:
         self, incoming: Incoming, attachment: Attachment, content: bytes, *, own: bool
     ) -> str:
         """Write the file into the workspace, replacing no other one of that name; its path there."""
-        known = {f.path: f.remote for f in await self.agent.store.files.recent(incoming.chat, 500)}
-        path = f"{RECEIVED}/{attachment.name}"
-        if known.get(path, attachment.unique_id) != attachment.unique_id:
+        known, path = self.agent.store.files, f"{RECEIVED}/{attachment.name}"
+        if await known.remote(incoming.chat, path) not in (None, attachment.unique_id):
             name = PurePosixPath(attachment.name)
             path = f"{RECEIVED}/{name.stem}-{attachment.unique_id[-6:]}{name.suffix}"
         files = (await self.agent.sandboxes.of(incoming.chat)).files
         await files.mark(*([] if own else [f"file {path}"]))
         await files.write(path, content)
-        if path not in known:
-            file = ChatFile(
-                incoming.chat,
-                path,
-                "in",
-                attachment.name,
-                attachment.mime,
-                len(content),
-                attachment.unique_id,
-                incoming.ref,
-            )
-            await self.agent.store.files.add(file)
+        await known.add(incoming.chat, path, attachment.unique_id)
         if readable(path):
             await self.agent.store.documents.add(incoming.chat, path, len(content), incoming.at)
         return path

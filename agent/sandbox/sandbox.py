@@ -56,14 +56,13 @@ class CommandResult:
     """How a command ended.
 
     `output` is what it printed (both streams, in order), without terminal escapes; only its head and
-    tail where it was `truncated`, and `saved_path` then names the file in the sandbox with all of it.
+    tail where it was long, and `saved_path` then names the file in the sandbox with all of it.
     `reason` says in a sentence or two why the sandbox ended it or removed what it made, else empty.
     `hosts` ("name:port") are those that it was connected to.
     """
 
     exit_code: int
     output: str
-    truncated: bool = False
     saved_path: str = ""
     reason: str = ""
     hosts: frozenset[str] = frozenset()
@@ -146,7 +145,6 @@ class Sandbox:
         return CommandResult(
             exit_code=exit_code(process, reason),
             output=text,
-            truncated=truncated,
             saved_path=saved,
             reason=" ".join(filter(None, (reason, notice))),
             hosts=frozenset(proxy.reached if proxy else ()),

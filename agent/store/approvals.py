@@ -18,10 +18,8 @@ from agent.trust import asks
 class Grant:
     """A standing permission: `scope` such as "commit:website"."""
 
-    chat: str
     scope: str
     granted_by: str
-    granted_at: float
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, astuple, dataclass, replace
-from typing import Any, Literal
+from dataclasses import astuple, dataclass, replace
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from pydantic import ConfigDict, TypeAdapter
 
 from agent.plan import Plan, PlanStep, WrongPlan
-from agent.store.database import Database, Row, Transaction, columns
+from agent.store.database import Database, Row, Transaction
 from agent.store.key_values import PUT
 from agent.store.ledger import record
 
@@ -114,12 +114,10 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class ConversationRow:
-    """A conversation in a list; `messages` counts the person's and the model's; `current`: it gets the next."""
+    """A conversation in a list; `current`: it gets the next message."""
 
     id: int
-    chat: str
     title: str
-    messages: int
     created_at: float
     active_at: float
     current: bool
@@ -146,11 +144,10 @@ class ChatTable:
         assert chat
         return chat
 
-    async def recent(self, limit: int = 100, prefix: str = "") -> list[Chat]:
-        """The chats used last, newest first; with a prefix like "tg:" those of one messaging app."""
-        sql = f"SELECT {_COLUMNS} FROM chats WHERE substr(key, 1, ?) = ? ORDER BY active_at DESC LIMIT ?"
-        rows = await self.database.all(sql, len(prefix), prefix, limit)
-        return [decoded(row) for row in rows]
+    async def recent(self, limit: int = 100) -> list[Chat]:
+        """The chats used last, newest first."""
+        sql = f"SELECT {_COLUMNS} FROM chats ORDER BY active_at DESC LIMIT ?"
+        return [decoded(row) for row in await self.database.all(sql, limit)]
 
     async def count(self) -> int:
         return int(await self.database.value("SELECT count(*) FROM chats"))
@@ -233,9 +230,7 @@ _COLUMNS = (
 )
 CHAT = f"SELECT {_COLUMNS} FROM chats WHERE key = ?"
 _CONVERSATIONS = """
-SELECT c.id, c.chat, c.title,
-       (SELECT count(*) FROM transcript t WHERE t.conversation = c.id AND t.own = 0 AND t.role <> 'tool') AS n,
-       c.created_at, c.active_at, chats.conversation IS c.id
+SELECT c.id, c.title, c.created_at, c.active_at, chats.conversation IS c.id
 FROM conversations c JOIN chats ON chats.key = c.chat
 WHERE c.chat = ? AND EXISTS (SELECT 1 FROM transcript t WHERE t.conversation = c.id)
 ORDER BY c.active_at DESC, c.id DESC LIMIT ?
@@ -276,31 +271,19 @@ async def begin_conversation(tx: Transaction, key: str) -> int:
     return int(number)
 
 
-@dataclass(frozen=True, slots=True)
-class ChatFile:
-    """A received or sent file: `path` is in the chat's workspace, `remote` the app's id of it, `size` in bytes."""
-
-    chat: str
-    path: str
-    direction: Literal["in", "out"]
-    name: str = ""
-    mime: str = ""
-    size: int = 0
-    remote: str = ""
-    message_id: str = ""
-
-
 @dataclass(frozen=True)
 class FileTable:
+    """Which files of a workspace were received: an app's id of each, by its path there."""
+
     database: Database
 
-    async def add(self, file: ChatFile) -> int:
+    async def add(self, chat: str, path: str, remote: str) -> None:
         async with self.database.write() as tx:
-            await ensure(tx, file.chat)
-            [number] = await tx.insert_returning("id", "files", **asdict(file), at=tx.now)
-        return int(number)
+            await ensure(tx, chat)
+            sql = "INSERT INTO files (chat, path, remote) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+            await tx.run(sql, chat, path, remote)
 
-    async def recent(self, chat: str, limit: int = 20) -> list[ChatFile]:
-        """Newest first."""
-        sql = f"SELECT {columns(ChatFile)} FROM files WHERE chat = ? ORDER BY id DESC LIMIT ?"
-        return [ChatFile(*row) for row in await self.database.all(sql, chat, limit)]
+    async def remote(self, chat: str, path: str) -> str | None:
+        sql = "SELECT remote FROM files WHERE chat = ? AND path = ?"
+        found: str | None = await self.database.value(sql, chat, path)
+        return found

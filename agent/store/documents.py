@@ -33,16 +33,14 @@ def readable(name: str, kinds: Collection[str] = SUFFIXES) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SavedDocument:
-    """A document of a `chat` or a `folder`; the other is None. `size` (bytes) and `mtime` (seconds) are of its
-    file when it was added. `pages` counts in `unit`; `note` says why it failed, or what is missing."""
+    """A document of a `chat` or a `folder`; the other is None. `pages` counts in `unit`; `note` says why it
+    failed, or what is missing."""
 
     id: int
     chat: str | None
     folder: str | None
     path: str
     scope: str
-    size: int
-    mtime: float
     state: Literal["waiting", "ready", "failed"]
     unit: str
     pages: int

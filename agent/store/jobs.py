@@ -142,13 +142,9 @@ class Occurrence:
     due_at: int
     state: OccurrenceState
     attempts: int
-    turn: str | None
-    outbox: int | None
     message_id: str
     detail: str
     data: str
-    started_at: float | None
-    ended_at: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,9 @@ DAY = 86_400.0
 class Person:
     """Somebody paired: `person` is the messaging app's id of a user or a group."""
 
-    source: str
     person: str
     name: str
     role: Role
-    added_by: str
-    added_at: float
 
 
 @dataclass(frozen=True)

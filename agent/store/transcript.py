@@ -89,7 +89,6 @@ class Entry:
     id: int
     turn: str
     message: Message
-    at: float = 0.0
     own: bool = False
     stranger: str = ""
 
@@ -99,7 +98,6 @@ class TranscriptText:
     """The text of one message in full, for export and recall; `at` is UNIX seconds."""
 
     id: int
-    conversation: int
     role: str
     text: str
     at: float
@@ -168,7 +166,7 @@ ROW_BYTES = 16  # more than a message's role and end marks
 CALL_BYTES = 32  # more than the marks of a call
 IMAGE_BYTES = PICTURE_TOKENS + 50
 PROMPT = """
-SELECT id, coalesce(turn, ''), role, head, text, extra, short, at, own, stranger FROM transcript
+SELECT id, coalesce(turn, ''), role, head, text, extra, short, own, stranger FROM transcript
 WHERE conversation = ? AND live = 1 ORDER BY position
 """
 _CURRENT = PROMPT.replace("?", "(SELECT conversation FROM chats WHERE key = ?)")
@@ -199,11 +197,11 @@ async def messages(database: Database, rows: Sequence[Row]) -> list[Message]:
 
 
 def _entry(row: Row) -> Entry:
-    number, turn, role, head, text, extra, short, at, own, stranger = row
+    number, turn, role, head, text, extra, short, own, stranger = row
     text = head + text
     if short is not None:
         text, extra = SHORT.validate_json(short)
-    return Entry(number, turn, decoded_message(role, text, extra), at, bool(own), stranger)
+    return Entry(number, turn, decoded_message(role, text, extra), bool(own), stranger)
 
 
 async def append(

@@ -64,13 +64,12 @@ class TurnEnd:
     reason: Reason
     usage: TokenUsage
     payloads: Sequence[str] = ()
-    silent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedTurn:
-    """An ended turn: the messages before it, its own in full, how it ended. `compacted` counts the
-    compactions of its conversation, before or since: after one, `before` may lack messages."""
+    """An ended turn: the messages before it, its own in full, how it ended. After a compaction of its
+    conversation, `before` may lack messages."""
 
     id: str
     chat: str
@@ -78,7 +77,6 @@ class RecordedTurn:
     reason: str
     before: tuple[Message, ...]
     own: tuple[Message, ...]
-    compacted: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +213,7 @@ class TurnTable:
                 await end_plan(tx, turn.conversation, turn.id)
             if ended[0][0]:
                 await approvals.withdraw(tx, turn=turn.id)
-            return await outbox.put(tx, turn.chat, end.payloads, silent=end.silent, turn=turn.id)
+            return await outbox.put(tx, turn.chat, end.payloads, turn=turn.id)
 
     async def cancel(self, turn: OpenTurn, *, requeue: bool) -> None:
         """End a turn unanswered; its messages wait again (`requeue`) or are done."""
@@ -265,13 +263,12 @@ class TurnTable:
     async def record(self, id: str) -> RecordedTurn | None:
         async with self.database.read() as tx:
             row = await tx.one(
-                "SELECT turns.id, turns.chat, started_at, reason, conversation, compacted FROM turns"
-                " JOIN conversations ON conversations.id = conversation WHERE turns.id = ?",
+                "SELECT id, chat, started_at, reason, conversation FROM turns WHERE id = ?",
                 id,
             )
             if row is None:
                 return None
-            number, chat, at, reason, conversation, compacted = row
+            number, chat, at, reason, conversation = row
             own_rows, rows, first = await tx.batch(
                 (transcript.OF_TURN, (id,)),
                 (transcript.PROMPT, (conversation,)),
@@ -280,7 +277,7 @@ class TurnTable:
         begin = first[0][0] or 0
         before = [e.message for e in await transcript.entries(self.database, rows) if e.id < begin]
         own = await transcript.messages(self.database, own_rows)
-        return RecordedTurn(number, chat, at, reason, tuple(before), tuple(own), compacted)
+        return RecordedTurn(number, chat, at, reason, tuple(before), tuple(own))
 
     async def judge(self, chat: str, message: str, author: str, liked: bool | None) -> bool:
         """Keep the verdict of who asked on the answer that was delivered as that message of the app, in the chat or

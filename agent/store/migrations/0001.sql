@@ -372,21 +372,13 @@ CREATE TABLE pairing_codes (
     used_at    REAL
 ) STRICT, WITHOUT ROWID;
 
--- Files that came with messages or were sent, as the messaging app knows them.
+-- Files that came with messages.
 CREATE TABLE files (
-    id         INTEGER PRIMARY KEY,
-    chat       TEXT NOT NULL REFERENCES chats (key) ON UPDATE CASCADE ON DELETE CASCADE,
-    path       TEXT NOT NULL,                      -- in the workspace
-    name       TEXT NOT NULL DEFAULT '',
-    mime       TEXT NOT NULL DEFAULT '',
-    size       INTEGER NOT NULL DEFAULT 0,
-    remote     TEXT NOT NULL DEFAULT '',           -- the app's id, to send it again without upload
-    direction  TEXT NOT NULL CHECK (direction IN ('in', 'out')),
-    message_id TEXT NOT NULL DEFAULT '',
-    at         REAL NOT NULL
-) STRICT;
-
-CREATE INDEX files_chat ON files (chat, id);
+    chat   TEXT NOT NULL REFERENCES chats (key) ON UPDATE CASCADE ON DELETE CASCADE,
+    path   TEXT NOT NULL,                          -- in the workspace
+    remote TEXT NOT NULL,                          -- the app's id of its content
+    PRIMARY KEY (chat, path)
+) STRICT, WITHOUT ROWID;
 
 -- Small facts of the program itself: last snapshot, last vacuum, what a part wants to keep.
 CREATE TABLE facts (

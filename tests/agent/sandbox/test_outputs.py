@@ -14,7 +14,7 @@ async def test_the_newest_are_kept(sandbox: Sandbox) -> None:
 async def test_what_cannot_be_kept_does_not_fail_the_call(sandbox: Sandbox) -> None:
     await sandbox.run("ln -s /tmp .voltaire")
     ran = await sandbox.run("seq 1000", output_bytes=100)
-    assert (ran.exit_code, ran.truncated, ran.saved_path) == (0, True, "")
+    assert (ran.exit_code, ran.saved_path) == (0, "") and len(ran.output) < 1000
     await sandbox.run("rm .voltaire; echo x > .voltaire")
     assert (await sandbox.run("seq 1000", output_bytes=100)).saved_path == ""
 

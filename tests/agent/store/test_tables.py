@@ -9,7 +9,6 @@ from agent.approvals import ApprovalRequest, question_id
 from agent.model import Completion
 from agent.schedule.times.rule import Every, dump
 from agent.store import Incoming, Store, backup, open_store
-from agent.store.chats import ChatFile
 from agent.store.errors import StoreError
 from agent.store.jobs import JobSpec
 from agent.store.retention import DAY, vacuum
@@ -135,11 +134,11 @@ async def test_what_was_read_ahead_adds_up(store: Store, clock: Clock) -> None:
     assert await store.usage.read_ahead(clock.now + 1) == 0
 
 
-async def test_files_are_listed_newest_first(store: Store) -> None:
-    for name in ("a", "b"):
-        await store.files.add(ChatFile("tg:1", f"/workspace/{name}", "in", name, size=5))
-    assert [f.name for f in await store.files.recent("tg:1")] == ["b", "a"]
-    assert await store.files.recent("tg:2") == []
+async def test_the_first_file_at_a_path_keeps_its_id(store: Store) -> None:
+    for remote in ("first", "second"):
+        await store.files.add("tg:1", "/workspace/a", remote)
+    assert await store.files.remote("tg:1", "/workspace/a") == "first"
+    assert await store.files.remote("tg:2", "/workspace/a") is None
 
 
 async def test_room_is_given_back(store: Store) -> None:
