@@ -89,13 +89,6 @@ def asks(scope: str, *, touched: bool) -> Asks:
     return act.touched if touched else act.untouched
 
 
-def table() -> str:
-    """ACTS as Markdown, for the documentation."""
-    rows = [f"| {act.what} | {act.untouched} | {act.touched} |" for act in ACTS.values()]
-    head = "| | a chat that no stranger's text has touched | one that it has |"
-    return "\n".join([head, "|---|---|---|", *rows])
-
-
 def named(source: str) -> str:
     """A source on one line, shortened, and without invisible characters."""
     line = visible(" ".join(source.split()))

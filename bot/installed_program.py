@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from email import message_from_bytes
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import unquote, urlsplit
 from zipfile import BadZipFile, ZipFile
 
@@ -51,33 +50,13 @@ class ProgramVersion:
         return f"{self.version} ({self.origin[:9]})" if commit else self.version
 
 
-class InstalledProgram(Protocol):
-    """How this program is installed. `command` runs it. Methods raise UpgradeError."""
-
-    @property
-    def command(self) -> Path: ...
-
-    async def current(self) -> ProgramVersion: ...
-
-    async def newest(self) -> ProgramVersion | None:
-        """The newest version; None where nothing is newer."""
-
-    async def prepare(self, release: ProgramVersion, folder: Path) -> Path:
-        """Install it in `folder`, beside this one; return its command."""
-
-    async def switch(self, release: ProgramVersion) -> None:
-        """Install it in the place of this one."""
-
-    async def back(self, release: ProgramVersion) -> None:
-        """Return to the release that was installed before the last switch."""
-
-
 # -- a checkout ---------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Checkout:
-    """A clone in which `make install` was run; `root` follows its branch's upstream."""
+    """A clone in which `make install` was run; `root` follows its branch's upstream. `command` runs the
+    program. Methods raise UpgradeError."""
 
     root: Path = ROOT
 
@@ -89,6 +68,7 @@ class Checkout:
         return await self.release("HEAD")
 
     async def newest(self) -> ProgramVersion | None:
+        """The newest version; None where nothing is newer."""
         # `git fetch` writes, and its error names no way on.
         if not os.access(self.root / ".git", os.W_OK, effective_ids=True):
             owner = (self.root / ".git").owner()
@@ -119,6 +99,7 @@ class Checkout:
         return ProgramVersion(release.version, commit, changes)
 
     async def prepare(self, release: ProgramVersion, folder: Path) -> Path:
+        """Install it in `folder`, beside this one; return its command."""
         await self.git("worktree", "prune")
         add = ("worktree", "add", "--quiet", "--detach", "--force")
         await self.git(*add, str(folder), release.origin)
@@ -126,11 +107,13 @@ class Checkout:
         return folder / ".venv" / "bin" / "voltaire"
 
     async def switch(self, release: ProgramVersion) -> None:
+        """Install it in the place of this one."""
         await self.git("worktree", "prune")
         await self.git("merge", "--quiet", "--ff-only", release.origin)
         await make_install(self.root)
 
     async def back(self, release: ProgramVersion) -> None:
+        """Return to the release that was installed before the last switch."""
         await self.git("reset", "--quiet", "--hard", release.origin)
         await make_install(self.root)
 
@@ -228,6 +211,9 @@ class Environment:
         if self.aside.exists():
             shutil.rmtree(self.prefix, ignore_errors=True)
             self.aside.rename(self.prefix)
+
+
+InstalledProgram = Checkout | Environment
 
 
 async def filled(prefix: Path, wheel: str, extras: Sequence[str]) -> None:

@@ -12,9 +12,14 @@ from aiohttp import web
 from bot.localgram.feed import SECONDS
 from bot.localgram.methods import Method
 from bot.localgram.server import BotApi
-from bot.localgram.wire import ApiError, Call, bad_request, flooded
+from bot.localgram.wire import ApiError, Call, bad_request
 
 BAD_GATEWAY = "<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
+
+
+def flooded(seconds: int) -> ApiError:
+    return ApiError(429, f"retry after {seconds}", retry_after=seconds)
+
 
 Kind = Literal[
     "drop",  # the connection ends before the call is carried out

@@ -172,8 +172,6 @@ class SandboxConfig:
 
     def broken(self, message: str) -> NoSandbox:
         """The error for a call that could not be isolated, so that its command was not started."""
-        from agent.sandbox.sandbox_config import missing_options  # seldom needed
-
         why = message.strip() or "bubblewrap ended without a word."
         known = missing_options(message) or remedy(message)
         advice = f" Remedy: {known}" if known else ""

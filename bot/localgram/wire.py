@@ -48,10 +48,6 @@ def bad_request(text: str, **parameters: int) -> ApiError:
     return ApiError(400, text, **parameters)
 
 
-def flooded(seconds: int) -> ApiError:
-    return ApiError(429, f"retry after {seconds}", retry_after=seconds)
-
-
 @dataclass(frozen=True, slots=True)
 class Upload:
     name: str

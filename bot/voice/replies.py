@@ -104,8 +104,6 @@ class SpokenReplies(TurnListener):
 
     async def _say_meanwhile(self, turn: SpokenTurn) -> None:
         """Speak each sentence once the next one has begun."""
-        from bot.voice.replies import sentences
-
         async with move_on_when(turn.ended):
             while True:
                 await turn.changed.wait()
@@ -149,7 +147,6 @@ class SpokenReplies(TurnListener):
 
     async def _sound(self, row: OutboxRow, text: str) -> VoiceSound | None:
         from agent.voice.sound import SPOKEN_RATE, WIDTH, duration, voice_message
-        from bot.voice.replies import sentences
 
         turn = self._turns.get(row.turn or "") or SpokenTurn(row.chat)
         samples: list[bytes] = []

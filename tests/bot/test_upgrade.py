@@ -104,7 +104,9 @@ async def made(folder: Path, *fails: str, **second: object) -> tuple[Upgrade, Pl
     units = Units(place, set(fails))
     said: list[str] = []
     return (
-        Upgrade(place, cast(SystemdServices, units), folder / "s", None, said.append),
+        Upgrade(
+            cast(Checkout, place), cast(SystemdServices, units), folder / "s", None, said.append
+        ),
         place,
         units,
     )
