@@ -31,9 +31,8 @@ class Calendars:
     async def ask(self, name: str, do: str, observer: Observer, **what: object) -> dict[str, Any]:
         """Have agent.calendar.client do something; ToolError says why that fails."""
         if name not in self.accounts:
-            raise ToolError(
-                f"There is no account {name[:40]}; there is {', '.join(self.accounts)}."
-            )
+            names = ", ".join(self.accounts)
+            raise ToolError(f"There is no account {name[:40]}; there is {names}.")
         if not find_spec("caldav"):
             raise ToolError(NOT_INSTALLED)
         account, password = self.accounts[name], ""

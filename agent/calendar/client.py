@@ -7,7 +7,6 @@ server where it becomes another one meanwhile (If-Match).
 
 import hashlib
 import json
-import logging
 import resource
 import signal
 import ssl
@@ -31,8 +30,6 @@ from agent.calendar.events import Instance, NotPossible
 from agent.calendar.spans import DAY, Time, when
 from agent.sandbox.output_buffer import clean
 
-log = logging.getLogger(__name__)
-
 MEMORY, MOST_ANSWER = 1 << 30, 8 << 20  # bytes
 WAIT = 45  # seconds for an answer of the server
 EVENT_SECONDS = 1.0  # of computing, for one event with all its instances
@@ -40,9 +37,7 @@ MOST_REMINDERS = 10  # of an entry, the next ones
 GRACE, LATE = 300, 86_400  # seconds after its begin, and after its time, that one is told
 MOST_LINE, MOST_ABOUT, MOST_GUESTS = 300, 2000, 20  # characters; guests
 CHANGED = "The entry was changed or removed since it was shown: look again for its new id."
-NO_VERSION = (
-    "The server does not say which version of an entry it has, so nothing is changed there."
-)
+NO_VERSION = "The server does not say which version of an entry it has: nothing is changed there."
 NO_CALDAV = "What answers at the address of {name} is no CalDAV server; the owner can mend that (docs/calendar.md)."
 FAILURES = {
     NotPossible: "{error}",
@@ -153,8 +148,7 @@ class OpenAccount:
         signal.setitimer(signal.ITIMER_VIRTUAL, EVENT_SECONDS)
         try:
             yield
-        except (Exception, KeyboardInterrupt):
-            log.exception("an entry cannot be read")
+        except (Exception, KeyboardInterrupt):  # noqa: BLE001 - of any kind
             self.broken += 1
         finally:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)

@@ -17,7 +17,6 @@ from agent.calendar.spans import DAY, Time
 
 RULES = ("RRULE", "RDATE")
 Alarm.ignore_exceptions = True  # one that is broken hides no event
-ELSEWHERE = "Only a calendar program can make this change of a series."
 
 
 class NotPossible(Exception):
@@ -129,7 +128,7 @@ def parts(calendar: Calendar, slot: Time) -> tuple[Event | None, Event | None]:
         if "RECURRENCE-ID" not in each:
             master = master or each
         elif "RANGE" in each["RECURRENCE-ID"].params:
-            raise NotPossible(ELSEWHERE)
+            raise NotPossible("Only a calendar program can make this change of a series.")
         elif plain(like(slot_of(each), slot)) == plain(slot):
             event = each
     return master, event
@@ -151,8 +150,7 @@ def written(calendar: Calendar) -> bytes:
 
 
 def slot_of(event: Event) -> Any:
-    slot: Any = event["RECURRENCE-ID"]
-    return slot.dt
+    return event["RECURRENCE-ID"].dt  # type: ignore[union-attr]
 
 
 def plain(value: Time) -> datetime:

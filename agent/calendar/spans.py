@@ -13,6 +13,5 @@ def when(start: Time, end: Time) -> str:
         form = "%H:%M" if start.date() == end.date() else "%a %Y-%m-%d %H:%M"
         return f"{start:%a %Y-%m-%d %H:%M}" + (f" to {end:{form}}" if start < end else "")
     last = end - DAY
-    return (
-        f"{start:%a %Y-%m-%d}" + (f" to {last:%a %Y-%m-%d}" if start < last else "") + ", all day"
-    )
+    more = f" to {last:%a %Y-%m-%d}" if start < last else ""
+    return f"{start:%a %Y-%m-%d}{more}, all day"
