@@ -169,7 +169,6 @@ async def test_a_server_that_still_loads_is_given_to_nobody(config: BackendConfi
             await it.client.endpoint()
 
 
-@pytest.mark.slow
 async def test_a_server_for_which_the_driver_compiles_is_left_alone(config: BackendConfig) -> None:
     compiling = stand_in(config, ["compiles"], prefill=1000, silent=2 * QUICK.stall)
     async with running(compiling) as it:
