@@ -148,6 +148,7 @@ async def test_a_template_that_drops_calls_and_results_is_told_of() -> None:
     assert found == (LOST, True, True)
 
 
+@pytest.mark.slow
 async def test_a_template_that_changes_what_it_rendered(tmp_path: Path) -> None:
     changing = TEMPLATE.replace(
         "<|im_start|>system\n", "<|im_start|>system {{ messages|length }}\n", 1

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from rs_bpe.bpe import openai
 
 from agent.skills import SkillShelf, read_skill
@@ -130,6 +131,7 @@ async def test_everything_switched_on_costs_the_prompt_nothing(tmp_path: Path) -
     assert len(count.encode(system["content"])) + len(count.encode(compact)) <= 1500
 
 
+@pytest.mark.slow
 async def test_the_owners_instructions_end_the_system_text_of_every_chat(tmp_path: Path) -> None:
     orders = tmp_path / "orders.md"
     orders.write_text("Your name is Émilie.\nSay tu, never vous.\n", "utf-8")

@@ -124,6 +124,7 @@ async def test_what_is_beyond_pocket_is_declined_by_it(tmp_path: Path) -> None:
     assert "demonstration model" in out.decode().splitlines()[-1]
 
 
+@pytest.mark.slow
 async def test_where_no_model_lies_one_is_named_with_its_size(tmp_path: Path) -> None:
     async with demo(tmp_path / "s", "--port", "0", env={"HOME": str(tmp_path)}) as process:
         assert process.stdout
@@ -133,6 +134,7 @@ async def test_where_no_model_lies_one_is_named_with_its_size(tmp_path: Path) ->
     )
 
 
+@pytest.mark.slow
 async def test_the_words_are_words_to_everybody(tmp_path: Path) -> None:
     """They begin with a dash, hold quotes and shell; nothing runs them."""
     trap = Path("/tmp/voltaire-trap")  # the same in each run: Pocket's answer depends on it

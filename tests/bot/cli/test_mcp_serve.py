@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
@@ -12,6 +13,7 @@ from fakes.model_scripted import Json, Line, ModelServer, calls, says
 from fakes.words import saying
 
 
+@pytest.mark.slow
 async def test_a_client_lists_and_calls_what_it_offers(tmp_path: Path) -> None:
     state = tmp_path / "state"
     state.mkdir(0o700)

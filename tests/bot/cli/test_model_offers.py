@@ -93,6 +93,7 @@ async def test_what_fits_the_cards_of_the_backend_is_offered(
     assert in_demo["own"].command.partition("  ")[0] == f"make demo MODEL={own}"
 
 
+@pytest.mark.slow
 async def test_the_last_turns_are_rehearsed_by_the_command(
     models: MachineModels, tmp_path: Path
 ) -> None:

@@ -35,6 +35,7 @@ async def test_a_released_server_is_got(tmp_path: Path) -> None:
     assert f"{server}, release" in out
 
 
+@pytest.mark.slow
 async def test_a_running_backend_measures_both_and_keeps_what_serves(
     tmp_path: Path, settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,7 +19,7 @@ ENDED = "tea ended in the middle. It was not asked twice"
 VICTIMS = [
     pytest.param(True, False, ENDED, id="the server", marks=pytest.mark.slow),
     pytest.param(False, True, INTERRUPTED, id="the bot", marks=pytest.mark.slow),
-    pytest.param(True, True, INTERRUPTED, id="both"),
+    pytest.param(True, True, INTERRUPTED, id="both", marks=pytest.mark.slow),
 ]
 
 
