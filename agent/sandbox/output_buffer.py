@@ -32,6 +32,12 @@ def clean(text: str) -> str:
     return HIDDEN.sub("", BREAKS.sub("\n", text))
 
 
+def plain_name(path: str) -> str:
+    """The name of a file as it is sent to people: one line, which does not read backwards, of any letters."""
+    name = path.rpartition("/")[2].encode("utf-8", "replace").decode()
+    return clean(name).replace("\n", " ")
+
+
 def visible(text: str) -> str:
     """Show a code in place of each character that is invisible, or changes how others look.
 

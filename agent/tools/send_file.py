@@ -12,7 +12,7 @@ from typing import BinaryIO
 from agent.errors import ToolError
 from agent.language import translated
 from agent.sandbox.files import Files, unquoted
-from agent.sandbox.output_buffer import clean
+from agent.sandbox.output_buffer import plain_name
 from agent.tools.context import ALBUM
 from agent.tools.search import is_wild
 from agent.tools.tool import Call, Output, tool
@@ -62,8 +62,7 @@ async def send_file(call: Call, path: str, caption: str = "") -> Output:
                 file.seek(0)
                 await call.leaves(Phrase("The file {name}", name=place.name), beginning, leak)
         await call.budget.reserve({"bytes": size})
-        # No name that reads backwards: a program is not sent as "annex.fdp.exe" turned round.
-        names = [clean(posixpath.basename(place.path)).replace("\n", " ") for place in places]
+        names = [plain_name(place.path) for place in places]
         await sender.send_files(list(zip(opened, names, strict=True)), caption)
     return Output(f"sent {what}, {size:,} bytes")
 

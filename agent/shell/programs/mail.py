@@ -5,11 +5,11 @@ import json
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any
 
 from agent.errors import ToolError
 from agent.language import translated
+from agent.sandbox.output_buffer import plain_name
 from agent.shell.command import ShellCall, UsageError, command, no_lines
 from agent.timezones import local_time
 from agent.tools.context import ToolContext
@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # loaded where accounts are configured
     from agent.mail.index import KnownMessage
 
 SHOWN, MOST_SHOWN = 20, 200  # messages
+MOST_BYTES = 25 << 20  # of a letter; larger ones few servers take
 UNSAFE = re.compile(r"[^\w .()+@,-]|^[. -]+")
 READ = "Let this chat read the mail account {name} ({user}), from now on, all of its messages. /approve takes that back."
 DRAFT, SEND = (
@@ -252,20 +253,24 @@ async def allowed(
     for each in ("To", "Subject"):
         if not fields[each]:
             raise UsageError(f"--{each.lower()} is missing")
-    pieces = [" ".join(words).encode()]
-    while not words and (piece := await call.read()):
+    pieces, left = [" ".join(words).encode()], MOST_BYTES
+    while not words and left >= 0 and (piece := await call.read()):
         pieces.append(piece)
+        left -= len(piece)
     text = b"".join(pieces).decode("utf-8", "replace")
-    await call.leaves("mail", text)
     files = []
     for path in paths or ():
         place = call.path(path)
         with await call.within.sandbox.files.open(place) as file:
-            content = file.read()
+            content = file.read(max(0, left) + 1)
+        left -= len(content)
         await call.within.reads(call.within.sandbox.files.place(place))
         if leak := await asyncio.to_thread(call.context.leaks.find, content):
             await call.within.leaves(Phrase("The file {name}", name=place), place, leak)
-        files.append((PurePosixPath(place).name, content))
+        files.append((plain_name(place), content))
+    if left < 0:
+        raise UsageError(f"a letter has at most {MOST_BYTES >> 20} MiB, with its files")
+    await call.leaves("mail", text)
     letter = compose({"From": account.config.sender, **fields}, text, files, answered)
     what = form.format(name=account.config.name)
     await call.approve(f"{what}\n\n{shown(letter)}", scope=f"{act}:{account.config.name}")

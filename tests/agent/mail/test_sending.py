@@ -67,6 +67,31 @@ async def test_a_letter_goes_out_once_an_owner_has_seen_all_of_it(mails: Mails) 
     assert list(await numbers(box, "list --folder Sent")) == ["Tee für zwei"]
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "head -c 27000000 /dev/zero | mail send --to b@c.example --subject x",
+        "truncate -s 30M big; mail send --to b@c.example --subject x --file big hi",
+        "truncate -s 20M a b; mail draft --to b@c.example --subject x --file a --file b hi",
+        "head -c 20000000 /dev/zero >a; yes | head -c 20000000 | mail draft --to b@c.example --subject x --file a",
+        "yes | mail send --to b@c.example --subject x",
+    ],
+)
+async def test_a_letter_without_end_is_refused(mails: Mails, command: str) -> None:
+    box = await mails.open()
+    assert await box.text(bash, command=command) == saying("at most 25 MiB")
+    assert (mails.relay.came, [what for what, _ in box.asked if "b@c.example" in what]) == ([], [])
+
+
+async def test_a_file_goes_out_under_a_name_that_reads_as_it_is(mails: Mails) -> None:
+    box = await mails.open()
+    command = "touch $'a\\nb' $'annex\\u202efdp.exe'; mail send --to b@c.example --subject x --file $'a\\nb' --file $'annex\\u202efdp.exe' hi"
+    assert await box.text(bash, command=command) == "It was sent."
+    (letter,) = letters(mails)
+    names = [part.get_filename() for part in letter.iter_attachments()]
+    assert names == ["a b", "annexfdp.exe"]
+
+
 async def test_nothing_is_sent_without_an_owner(mails: Mails) -> None:
     box = await mails.open()
     await mail(box, "list")

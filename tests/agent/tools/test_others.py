@@ -201,6 +201,12 @@ async def test_the_name_of_a_sent_file_reads_as_it_is(box: Box, name: str, sent:
     assert [each[0] for each in box.sent] == [sent]
 
 
+async def test_a_file_whose_name_is_no_text_is_sent(box: Box) -> None:
+    (box.sandbox.workspace / os.fsdecode(b"a\xffb.txt")).write_text("x")
+    await box.use(send_file, path="*b.txt")
+    assert [each[0] for each in box.sent] == ["a?b.txt"]
+
+
 async def test_a_file_of_a_repository_is_sent_when_the_owner_allows(with_repo: Box) -> None:
     await with_repo.use(send_file, path="/repos/site/a.txt")
     with_repo.allows = False
