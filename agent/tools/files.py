@@ -10,7 +10,6 @@ from itertools import islice
 from typing import BinaryIO
 from unicodedata import normalize
 
-from agent.documents.encodings import decoded as guessed
 from agent.errors import ToolError
 from agent.nearest import nearest
 from agent.sandbox.bubblewrap import LISTING, WORKSPACE
@@ -162,6 +161,8 @@ def decoded(file: BinaryIO, path: str) -> str:
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ToolError(f"{path} is UTF-16 text. Use bash: iconv -f utf-16 -t utf-8.")
     if b"\0" in (head := raw[:8192]):
+        from agent.documents.encodings import decoded as guessed  # not loaded by a plain turn
+
         if "\0" not in guessed(head)[0]:
             raise ToolError(f"{path} is UTF-16 text. Use bash: iconv -f utf-16le -t utf-8.")
         raise ToolError(f"{path} is a binary file. Use bash: file, strings, xxd.")
