@@ -447,8 +447,10 @@ class Wizard:
         while True:
             question = f"Messaging app: {TELEGRAM}, {MATRIX}, {BOTH}, or {LATER}"
             answer = ask(question, default).lower()
-            if answer in (TELEGRAM, MATRIX, BOTH, LATER):
-                return {BOTH: {TELEGRAM, MATRIX}, LATER: set()}.get(answer, {answer})
+            if answer in NO:
+                return set()
+            if answer in (TELEGRAM, MATRIX, BOTH):
+                return {TELEGRAM, MATRIX} if answer == BOTH else {answer}
             click.echo(
                 f"{answer!r} is none of them. {LATER}: talk in the terminal, without an app."
             )
@@ -464,7 +466,7 @@ class Wizard:
                 raise SetupError("A bot token is needed: --token, from @BotFather.")
             while not token:
                 given = ask("Bot token, from @BotFather (/newbot)", hidden=True)
-                if given == LATER:
+                if given.lower() in NO:
                     self.apps.discard(TELEGRAM)
                     return
                 token = given if TOKEN.fullmatch(given) else ""
@@ -585,7 +587,7 @@ class Wizard:
         """The service of web searches, saved and tried by one search; the files of a SearXNG are printed. False: later."""
         name = self.answer("agent.web.search", SEARCHES, LATER, self.given.search, valid_service)
         valid_service(name)  # of an option, too
-        if name == LATER:
+        if name in NO:
             return False
         web = {**(self.known("agent.web") or {}), "search": name}
         web.pop("search_key_file", None)
@@ -713,7 +715,8 @@ class Wizard:
                 self.compile_later = for_card
         if answer == BUILD:
             await self.build()
-        if answer == LATER:
+        if answer.lower() in NO:
+            answer = LATER
             click.echo("Get one with: voltaire server get, or voltaire server build")
         return "auto" if answer in (GET, BUILD, LATER) else answer
 
@@ -800,7 +803,7 @@ def ask(question: str, default: str = "", *, hidden: bool = False) -> str:
 
 
 def valid_service(name: str) -> None:
-    if name not in ("brave", "kagi", "tavily", "searxng", LATER):
+    if name not in ("brave", "kagi", "tavily", "searxng", *NO):
         raise SetupError(f"{name!r} is none of them.")
 
 

@@ -74,10 +74,10 @@ async def test_without_network_token_and_card(tmp_path: Path) -> None:
 @pytest.mark.slow
 async def test_a_missing_model_can_be_replaced_by_the_one_that_is_here(tmp_path: Path) -> None:
     async with wizard(tmp_path) as terminal:
-        await terminal.answer((APP, "later"), (ZONE, ""), (MODEL, "nope.gguf"))
+        await terminal.answer((APP, "n"), (ZONE, ""), (MODEL, "nope.gguf"))
         await terminal.until("There is no file nope.gguf")
         await terminal.answer(
-            (MODEL, "qwen2.5-coder-1.5b"), ("Download.*:", "pocket"), (SEARCH, "")
+            (MODEL, "qwen2.5-coder-1.5b"), ("Download.*:", "pocket"), (SEARCH, "no")
         )
         await terminal.until("voltaire chat")
         assert await terminal.ended() == 0
@@ -126,7 +126,7 @@ async def test_with_a_card_and_without_a_network(tmp_path: Path, v100: dict[str,
         )
         await terminal.answer((GET, ""))
         await terminal.until("cannot be reached")
-        await terminal.answer((BUILD, "later"))
+        await terminal.answer((BUILD, "no"))
         await terminal.until("voltaire server get, or voltaire server build")
         await terminal.answer((SEARCH, ""))
         await terminal.until("voltaire chat")
