@@ -19,7 +19,7 @@ from agent.trust import Taint, asks, told
 
 EXPIRY_SECONDS = 300.0
 LOOK_SECONDS = 1.0  # how often the clock is looked at: it goes on while the host sleeps
-DENIED = "Error: the owner denied this."
+DENIED = "Error: denied by the owner."
 EXPIRED = "Error: not allowed, nobody answered in time."
 TOO_LONG = (
     "This chat holds text of strangers, so an owner must see this step whole, and it is too long to be "

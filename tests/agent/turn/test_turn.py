@@ -483,7 +483,7 @@ class TestRepetition:
 
     @pytest.mark.parametrize(
         ("refused", "answer"),
-        [(DENIED, "The owner denied this."), (EXPIRED, "Not allowed, nobody answered in time.")],
+        [(DENIED, "Denied by the owner."), (EXPIRED, "Not allowed, nobody answered in time.")],
     )
     async def test_a_small_model_tries_nothing_else_where_an_owner_said_no(
         self, bench: Bench, refused: str, answer: str

@@ -436,7 +436,9 @@ async def test_pocket_calls_nothing_done_that_was_denied(tmp_path: Path) -> None
         for shown, typed in (("›", "every day at 7 remind me to stretch"), ("Deny", "2")):
             await chat.until(shown)
             chat.type(f"{typed}\n")
-        await chat.until("That did not work: the owner denied this")
+        await chat.until("That did not work: denied by the owner")
+        chat.type("remind me tomorrow to call mum\n")  # it said the same of this, too
+        await chat.until("That did not work: nothing is planned")
         chat.type("/exit\n")
         assert await chat.ended() == 0
     assert "Done" not in chat.output
@@ -456,7 +458,5 @@ async def test_what_the_demo_denies_is_told_to_a_person(tmp_path: Path) -> None:
     asked = "every day at 7 remind me to stretch"
     code, out, err = await voltaire(tmp_path, "demo", "--ask", asked)
     *_, failed, said = out.splitlines()
-    assert (code, failed, said) == (0, "  (failed)", "That did not work: the owner denied this."), (
-        err
-    )
-    assert out.count("the owner denied this") == 2 and "Say so" not in out
+    assert (code, failed, said) == (0, "  (failed)", "That did not work: denied by the owner."), err
+    assert out.count("denied by the owner") == 2 and "Say so" not in out
