@@ -274,7 +274,7 @@ async def fetch(session: aiohttp.ClientSession, asset: Asset, part: Path) -> Non
 
 
 def reason(error: Exception) -> str:
-    text = str(error).splitlines()
+    text = (getattr(error, "strerror", None) or str(error)).splitlines()
     return text[0][:120].rstrip(".") if text and text[0] else type(error).__name__
 
 
@@ -339,7 +339,7 @@ def extract(archive: Path, fresh: Path) -> None:
     except CannotGet:
         raise
     except Exception as error:  # noqa: BLE001 - a malformed archive makes tarfile raise anything
-        why = getattr(error, "strerror", None) or reason(error)
+        why = reason(error)
         raise CannotGet(f"The archive cannot be unpacked ({why}).") from None
 
 

@@ -21,6 +21,7 @@ SPARE = 1 << 30  # bytes left free on the disk
 TRIES = 5  # an interrupted download is resumed
 CHUNK_BYTES = 2 << 20  # read at once: the tokens of a vocabulary take some megabytes
 CHUNK_SECONDS = 30.0
+ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 
 
 class PullError(Exception):
@@ -128,8 +129,9 @@ def ask_hub(call: Callable[[], Any], source: Source, tries: int = 1) -> Any:
         except Exception as error:  # noqa: BLE001 - the hub's own HTTP library changes with it
             if not left or (isinstance(error, OSError) and error.errno):
                 lines = str(error).splitlines() or [type(error).__name__]
+                why = ERRNO.sub("", lines[0])[:120].rstrip(".")
                 raise PullError(
-                    f"Hugging Face could not be reached or broke off ({lines[0][:120].rstrip('.')});"
+                    f"Hugging Face could not be reached or broke off ({why});"
                     " try again: a download continues where it stopped."
                 ) from None
     raise AssertionError

@@ -50,7 +50,7 @@ async def test_without_network_token_and_card(tmp_path: Path) -> None:
         await terminal.answer(
             (MODEL, "pockett"), (MODEL, "qwen2.5-coder-1.5b"), ("Download.*:", "yes")
         )
-        await terminal.until("could not be reached")
+        await terminal.until(r"could not be reached or broke off \(Connection refused\)")
         await terminal.answer(("Download.*no.:", "back"))
         await terminal.until("no profile called back")
         await terminal.answer(("Download.*:", "nope.gguf"))
@@ -125,7 +125,7 @@ async def test_with_a_card_and_without_a_network(tmp_path: Path, v100: dict[str,
             (APP, "later"), (ZONE, ""), (MODEL, "qwen2.5-3b"), ("Download.*:", "no")
         )
         await terminal.answer((GET, ""))
-        await terminal.until("cannot be reached")
+        await terminal.until(r"cannot be reached \(Connect call failed")
         await terminal.answer((BUILD, "no"))
         await terminal.until("voltaire server get, or voltaire server build")
         await terminal.answer((SEARCH, ""))
