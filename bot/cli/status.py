@@ -249,6 +249,8 @@ async def config(options: Options) -> None:
     defaults = dict(flat(Settings.model_construct().model_dump(mode="json")))
     defaults |= {"state.dir": str(default_state_dir())}
     for key, value in flat(settings.model_dump(mode="json", exclude_unset=True)):
+        if key == "telegram.token" and settings.telegram.token_file:  # read from there
+            continue
         default = defaults.get(key, "")
         note = "the default" if value == default else f"default: {json.dumps(default)}"
         click.echo(f"{key} = {json.dumps(value, ensure_ascii=False)}  ({note})")

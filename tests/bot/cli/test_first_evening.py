@@ -66,6 +66,10 @@ async def test_config_names_the_file_and_what_differs(tmp_path: Path) -> None:
     assert any(line.startswith("agent.turn_seconds = 700  (default: ") for line in lines), lines
     assert "abc" not in out
     assert f'state.dir = "{tmp_path}/d"  (default: "{tmp_path}/s/voltaire")' in lines, lines
+    (tmp_path / "token").write_text("123:abc")
+    config = f'[telegram]\ntoken_file = "{tmp_path}/token"\n'
+    code, out, err = await voltaire(tmp_path, "config", config=config)
+    assert (code, out.count("telegram.token"), err) == (0, 1, ""), "the token itself is not set"
 
 
 async def test_logs_without_anything_that_runs(tmp_path: Path) -> None:
