@@ -14,7 +14,7 @@ from pydantic import Field
 from agent.messages import ToolResult
 from agent.tools.tool import Call, Output, tool
 from bot.matrix.keyboards import KeyboardStore
-from bot.texts import Texts
+from bot.texts import TEXTS, Texts
 from fakes.matrix_person import MatrixPerson, SeenEvent, matrix_person
 from fakes.matrix_running import MatrixScenario
 from fakes.model_scripted import Reply, calls, in_order, says
@@ -57,6 +57,11 @@ async def test_commands_by_either_sign_are_run_at_once(
         assert run.model.requests == []
         await olga.say(room, "!important: is this answered?")
         assert (await olga.next()).body == "Hello."
+        await olga.say(room, "!new what is the time?")
+        assert (await olga.next()).body == TEXTS.new
+        assert (await olga.next()).body == "Hello."
+        asked = run.model.requests[-1].messages
+        assert (len(asked), asked[-1].text.rpartition("\n")[2]) == (2, "what is the time?")
 
 
 @pytest.mark.slow
