@@ -22,7 +22,7 @@ CREATE TABLE messages (
     number INTEGER PRIMARY KEY AUTOINCREMENT, folder TEXT, uid INTEGER, arrived REAL, size INTEGER, sender TEXT,
     recipients TEXT, subject TEXT, files INTEGER, UNIQUE (folder, uid)
 );
-CREATE INDEX by_arrival ON messages (arrived);
+CREATE INDEX by_arrival ON messages (arrived, uid, folder);
 CREATE TABLE ids (id TEXT, number INTEGER);
 CREATE INDEX by_id ON ids (id);
 CREATE INDEX by_number ON ids (number);
@@ -115,14 +115,14 @@ class MessageIndex:
         """The newest messages of these folders, newest first, with all words of a query; `came` and `uids` are UIDs. What
         is not given counts for nothing."""
         marks = ", ".join("?" * len(folders))
-        # The signs keep SQLite from the index of folders, by which it would sort all that they have.
+        # The signs have SQLite go by arrival, and end with the last one wanted: else it sorts all that it finds.
         where = f"+folder IN ({marks}) AND arrived >= ? AND +uid >= ? AND +uid < ?"
         values: list[Any] = [*folders, since, came.start, came.stop]
         if sender:
             where += " AND instr(lower(sender), lower(?))"
             values.append(sender)
         if query:
-            where += " AND number IN (SELECT rowid FROM words WHERE words MATCH ?)"
+            where += " AND +number IN (SELECT rowid FROM words WHERE words MATCH ?)"
             values.append(all_terms(query) or '""')
         if uids is not None:
             where += " AND uid IN (SELECT value FROM json_each(?))"
