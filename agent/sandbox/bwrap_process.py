@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from agent.aio import BackgroundTasks, complete, set_within
+from agent.errors import ToolError
 from agent.sandbox.bubblewrap import InheritedFds, Layout, arguments
 from agent.sandbox.output_buffer import OutputBuffer
 from agent.sandbox.privileges import ProcessHandle, ToolUser, directory
@@ -140,7 +141,10 @@ class BwrapProcess:
 
 @asynccontextmanager
 async def run_bwrap(user: ToolUser, invocation: Invocation) -> AsyncIterator[BwrapProcess]:
-    """Start a call; on leaving, every process of it is gone, whatever happened."""
+    """Start a call; on leaving, every process of it is gone, whatever happened.
+
+    Raises ToolError when the user's server does not start it.
+    """
     process = BwrapProcess()
     with ExitStack() as ours, ExitStack() as theirs:
         out, out_end = pipe(ours, theirs)
@@ -151,7 +155,10 @@ async def run_bwrap(user: ToolUser, invocation: Invocation) -> AsyncIterator[Bwr
         follow(out, process.feed_output, ours)
         follow(status, process.feed_status, ours)
         try:
-            await complete(process.start(user, invocation, out_end, status_end, block))
+            try:
+                await complete(process.start(user, invocation, out_end, status_end, block))
+            except OSError as error:
+                raise ToolError(f"The command could not be started: {error}.") from error
             theirs.close()
             yield process
         finally:

@@ -198,9 +198,14 @@ def start_server(requests: int) -> "subprocess.Popen[bytes]":
 
 async def receive_answer(reply: socket.socket) -> tuple[Any, int | None]:
     """The value and the descriptor of the server's answer; raises the server's OSError."""
-    async with asyncio.timeout(ANSWER_SECONDS):
-        await readable(reply.fileno())
-    text, fds, _, _ = socket.recv_fds(reply, ANSWER_BYTES, 1, socket.MSG_DONTWAIT)
+    reply.setblocking(False)
+    with suppress(TimeoutError):  # it may have come while this process stood still
+        async with asyncio.timeout(ANSWER_SECONDS):
+            await readable(reply.fileno())
+    try:
+        text, fds, _, _ = socket.recv_fds(reply, ANSWER_BYTES, 1)
+    except BlockingIOError:
+        raise OSError(f"there was no answer in {ANSWER_SECONDS} s") from None
     if not text:
         raise OSError("there was no answer")
     answer = json.loads(text)

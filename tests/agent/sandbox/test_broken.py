@@ -1,11 +1,17 @@
 """Where the walls cannot be put up, nothing runs."""
 
+import asyncio
+import os
+import signal
+import socket
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agent.errors import ToolError
+from agent.sandbox import privileges
 from agent.sandbox.bubblewrap import Bubblewrap, find, remedy
 from agent.sandbox.sandbox import ProbeResult, Sandbox, probe
 from fakes.sandbox_box import program_file
@@ -41,6 +47,39 @@ async def test_a_problem_found_at_the_start_is_told_at_each_call(sandbox: Sandbo
         await broken.run("true")
     finding = await probe(broken)
     assert finding == ProbeResult("fail", saying("bubblewrap is not installed."))
+
+
+async def test_an_answer_that_came_while_this_process_stood_still_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(privileges, "ANSWER_SECONDS", 0.05)
+    mine, theirs = socket.socketpair()
+    with mine, theirs:
+        asking = asyncio.create_task(privileges.receive_answer(mine))
+        await asyncio.sleep(0)  # it begins to wait
+        theirs.send(b'{"value": 7}')
+        time.sleep(0.1)  # the event loop stands still
+        assert await asking == (7, None)
+
+
+async def test_a_server_that_does_not_answer_fails_the_call_and_runs_nothing_later(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await sandbox.run("true")
+    server = sandbox.config.user.server
+    assert server
+    monkeypatch.setattr(privileges, "ANSWER_SECONDS", 0.05)
+    os.kill(server.pid, signal.SIGSTOP)
+    try:
+        finding = await probe(sandbox)
+        with pytest.raises(ToolError, match="could not be started"):
+            await sandbox.run("touch /workspace/ran")
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
+    late = "The command could not be started: there was no answer in 0.05 s."
+    assert finding == ProbeResult("fail", late)
+    monkeypatch.undo()
+    assert (await sandbox.run("ls -A")).output == ""
 
 
 async def test_the_probe_finds_the_walls_standing(sandbox: Sandbox) -> None:
