@@ -31,10 +31,14 @@ FLAGS = (
     f"--proxy-server=http://127.0.0.1:{PROXY_PORT}",
     f"--proxy-bypass-list={';'.join(('<-loopback>', *OWN_HOSTS))}",  # loopback too goes to the proxy
     *("--load-extension=/tmp", "--disable-features=DisableLoadExtensionCommandLineSwitch"),
-    *("--virtual-time-budget=10000", "--dump-dom"),  # milliseconds of the page's clock
+    "--dump-dom",
 )
-# An extension, since a dialog would hold the page up.
+# 10 s of the page's own clock pass in a moment. It stands still for ever where a page begins a navigation that
+# becomes none, such as a download: such a page is read as it is after 4 s at most.
+SCRIPT = """timeout -s KILL 10 "$@" --virtual-time-budget=10000 2> /dev/null || exec "$@" --timeout=4000 2> /dev/null"""
+# An extension, since a dialog would hold the page up, and a preference: no downloads.
 INPUTS = {
+    "profile/Default/Preferences": b'{"download_restrictions": 3}',
     "quiet.js": b"window.alert = window.confirm = window.prompt = window.print = () => {}",
     "manifest.json": b"""{"manifest_version": 3, "name": "quiet", "version": "1", "content_scripts": [{"js": ["quiet.js"],
         "matches": ["<all_urls>"], "run_at": "document_start", "world": "MAIN", "all_frames": true}]}""",
@@ -50,7 +54,7 @@ async def render(page: Downloaded, hosts: WholeWeb, permit: Permit, box: Sandbox
     proxy = EgressProxy(hosts, permit, observer=box.observer)
     config = replace(box.config, limits=LIMITS, repos={}, guards={})
     box = Sandbox(config, box.chat, config.rootfs.root / WORKSPACE[1:])  # an empty folder
-    command = [*BASH, 'exec "$@" 2> /dev/null', "render", os.fspath(PROGRAM), *FLAGS, page.url]
+    command = [*BASH, SCRIPT, "render", os.fspath(PROGRAM), *FLAGS, page.url]
     try:
         raw = await box.read_internal(
             command, seconds=SECONDS, inputs=INPUTS, inner=True, proxy=proxy
