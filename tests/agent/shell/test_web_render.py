@@ -275,5 +275,6 @@ async def test_nothing_of_the_chat_is_there(
     await box.sandbox.files.write("diary.txt", b"a")
     monkeypatch.setattr(chromium, "PROGRAM", Path("/usr/bin/find"))
     monkeypatch.setattr(chromium, "FLAGS", ("/workspace", "/repos", "/tmp"))
+    monkeypatch.setattr(chromium, "SCRIPT", 'exec "$@"')
     shown = await reading(box, store, served, SHOP)
     assert shown.split()[1:4] == ["/workspace", "/repos", "/tmp"] and "diary" not in shown
