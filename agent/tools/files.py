@@ -13,7 +13,7 @@ from unicodedata import normalize
 from agent.errors import ToolError
 from agent.nearest import nearest
 from agent.sandbox.bubblewrap import LISTING, WORKSPACE
-from agent.sandbox.files import Files
+from agent.sandbox.files import RECEIVED, Files
 from agent.sandbox.output_buffer import STRAY_BREAKS, clean
 from agent.shell.registry import listing
 from agent.tools.tool import Call, Output, tool
@@ -43,7 +43,7 @@ async def read_file(call: Call, path: str, first: int = 1, last: int = 0) -> Out
     if posixpath.normpath(path) == LISTING:
         text = listing(call.context)
     else:
-        path = await as_spelled(call.sandbox.files, path)
+        path = await in_received(call.sandbox.files, await as_spelled(call.sandbox.files, path))
         await call.reads(call.sandbox.files.place(path))
         if path.lower().endswith(PICTURES):
             return await see(call, path)
@@ -100,7 +100,7 @@ async def ending_of(call: Call, path: str) -> str:
 @tool
 async def edit_file(call: Call, path: str, old: str, new: str) -> Output:
     """Change text inside a file: old, copied exactly and occurring once, becomes new."""
-    path = await as_spelled(call.sandbox.files, path)
+    path = await in_received(call.sandbox.files, await as_spelled(call.sandbox.files, path))
     await call.reads(call.sandbox.files.place(path))
     text = await read_text(call.sandbox.files, path)
     content, question, diff = await asyncio.to_thread(edited, text, old, new, path)
@@ -123,6 +123,17 @@ async def as_spelled(files: Files, path: str) -> str:
         ]
         if same and name not in same:
             return posixpath.join(parent, same[0])
+    return path
+
+
+async def in_received(files: Files, path: str) -> str:
+    """The path of a file that came with a message, where only its name is given and no other file has that name."""
+    place = files.place(path)
+    if place is None or place.repo or "/" in place.path:
+        return path
+    with suppress(ToolError):
+        if place.path in await files.names(RECEIVED) and place.path not in await files.names(""):
+            return posixpath.join(RECEIVED, place.path)
     return path
 
 
@@ -179,7 +190,7 @@ async def near_names(files: Files, path: str) -> str:
     parent, name = posixpath.split(path.rstrip("/"))
     sought = files.place(path)
     # Names in the workspace may be a stranger's, and only a call that reads there is marked for them.
-    of_workspace = [""] if sought and not sought.repo else []
+    of_workspace = ["", RECEIVED] if sought and not sought.repo else []
     for place in dict.fromkeys((parent, *of_workspace)):
         try:
             names = await files.names(place)

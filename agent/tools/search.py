@@ -15,7 +15,7 @@ from agent.errors import ToolError
 from agent.sandbox.bubblewrap import REPOS, WORKSPACE
 from agent.sandbox.files import Files, SandboxPath, unquoted
 from agent.sandbox.sandbox import bash_script
-from agent.tools.files import SHORT_TEXT, read_text, shown_lines
+from agent.tools.files import SHORT_TEXT, in_received, read_text, shown_lines
 from agent.tools.memory import elsewhere
 from agent.tools.tool import Call, Output, tool
 
@@ -122,6 +122,7 @@ async def grep(
     """Search inside files for a regular expression."""
     if not pattern:
         raise ToolError("pattern is empty.")
+    path = await in_received(call.sandbox.files, path)
     try:
         found = await grep_in(call, pattern, path, glob)
     except AbsentPath as absent:

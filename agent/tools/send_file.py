@@ -14,6 +14,7 @@ from agent.language import translated
 from agent.sandbox.files import Files, unquoted
 from agent.sandbox.output_buffer import plain_name
 from agent.tools.context import ALBUM
+from agent.tools.files import in_received
 from agent.tools.search import is_wild
 from agent.tools.tool import Call, Output, tool
 from backend.protocol import Phrase
@@ -30,6 +31,7 @@ async def send_file(call: Call, path: str, caption: str = "") -> Output:
         raise ToolError(
             "Error: files cannot be sent here; voltaire chat and messaging apps take them."
         )
+    path = await in_received(files, path)
     with ExitStack() as stack:
         paths = [path]
         try:

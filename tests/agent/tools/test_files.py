@@ -14,6 +14,7 @@ from agent.tools import files
 from agent.tools.bash import bash
 from agent.tools.files import LINE_CHARACTERS, edit_file, read_file, write_file
 from agent.tools.search import grep, list_files
+from agent.tools.send_file import send_file
 from agent.tools.tool import Output
 from fakes.cases import cases
 from fakes.patience import SECONDS
@@ -171,6 +172,26 @@ async def test_of_a_short_text_the_first_line_alone_is_not_what_was_meant(box: B
         assert await box.text(read_file, path="short", **junk) == whole
     assert await box.text(read_file, path="short", first=5, last=5) == "5"
     assert await box.text(read_file, path="long", first=1, last=1) == "1"
+
+
+async def test_a_file_that_a_message_brought_is_found_by_its_name(box: Box) -> None:
+    await box.use(write_file, path="received/lease.md", content="Notice: three months.\n")
+    for path in ("lease.md", "/workspace/lease.md", "./lease.md", "/lease.md"):
+        assert await box.text(read_file, path=path) == "Notice: three months.", path
+    assert await box.text(grep, pattern="three", path="lease.md") == (
+        "1 line:\nreceived/lease.md:1:Notice: three months."
+    )
+    assert "edited received/lease.md" in await box.text(
+        edit_file, path="lease.md", old="three", new="six"
+    )
+    await box.use(send_file, path="lease.md")
+    assert [name for name, _, _ in box.sent] == ["lease.md"]
+    near = " Near names are: received/lease.md."
+    assert (await box.error(read_file, path="leese.md")).endswith(near)
+    # A file of that name beside it is another one.
+    await box.use(write_file, path="lease.md", content="mine")
+    assert await box.text(read_file, path="lease.md") == "mine"
+    assert await box.text(read_file, path="received/lease.md") == "Notice: six months."
 
 
 async def test_a_made_up_path_leads_into_no_repository_nor_out_of_one(tmp_path: Path) -> None:
