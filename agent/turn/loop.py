@@ -257,7 +257,8 @@ class TurnLoop:
             sought = quotes(step.text, "\n".join(self.tools.sought))
             return (await self.own_knowledge() if sought else None) or step  # why it cannot be done
         elif again and (
-            (noted := self.tools.copies(step.calls[0])) or await self.tools.missing_file()
+            (noted := any(map(self.tools.copies, step.calls[:1])))
+            or await self.tools.missing_file()
         ):  # it has no other call to make
             results = self.tools.results() if SPEAKS_OF_FILE.search(words) and noted else ""
             step = await self.ask(tool_choice="none", results=results, talk=not results)
