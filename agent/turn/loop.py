@@ -214,10 +214,10 @@ class TurnLoop:
             again = True
         if step.calls and not again:
             return step
-        if self.tools.misses_reminder():
-            planned = await self.ask(tool_choice="required", only=frozenset({"schedule"}))
-            if planned.calls:
-                await self.act(planned)
+        if missed := await self.tools.missed():
+            made = await self.ask(tool_choice="required", only=frozenset({missed}))
+            if made.calls:
+                await self.act(made)
         closed = self.tools.closed if self.tools.done <= {"schedule", "remember"} else ""
         if again and (said := self.tools.letter or closed):
             return Step(Assistant(said))

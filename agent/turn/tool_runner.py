@@ -57,6 +57,11 @@ WANTS_LESS = re.compile(
 WANTS_FILE = re.compile(
     r"\b(?:write|create|make|generate|save|schreib|erstell|écri|crée|escrib|crea)\w*", re.IGNORECASE
 )
+WANTS_SENT = re.compile(
+    rf"{_FIRST}(?:send (?:me|us|it|them)|(?:schicke?|sende) (?:mir|uns|sie|es|ihn)|envoie[- ](?:moi|nous|les?|la))\b"
+    r"|\b(?:envía|mánda|envia|manda)(?:me|nos|l[oa]s?)|\b(?:пришли|отправь|вышли) (?:мне|нам|его|её)\b|(?:发|传|寄)送?给我",
+    re.IGNORECASE,
+)
 QUESTION = re.compile(
     r"\s*(?:(?:what|which|who|whose|where|when|why|how(?! about)|is|are|was|were|does|did|wie|welche\w?|wer|wo|wann"
     r"|warum|que|quel\w*|qui|où|comment|combien|pourquoi)\b|¿).*\?\s*",
@@ -314,12 +319,18 @@ class ToolRunner:
         """Whether the message wants something changed, and files were read at most."""
         return self.done <= LOOKING and bool(WANTS_CHANGE.search(self.transcript.words()))
 
-    def misses_reminder(self) -> bool:
-        """Whether the message asks for a reminder beside what was done, and none was tried."""
-        called = {call.name for call, _ in self.transcript.results()}
-        if not called or "schedule" in called or not self._has("schedule"):
-            return False
-        return any(map(wants_reminder, clauses(self.transcript.words())))
+    async def missed(self) -> str:
+        """The tool for what the message asks beside what was done, where it was not tried: a reminder, or to be sent a
+        file that is there; "" if nothing is missing."""
+        called, words = (
+            {call.name for call, _ in self.transcript.results()},
+            self.transcript.words(),
+        )
+        left = {tool.name for tool in self.turn.tools} - called if called else set[str]()
+        if "schedule" in left and any(map(wants_reminder, clauses(words))):
+            return "schedule"
+        sends = "send_file" in left and self.turn.context.file_sender and WANTS_SENT.search(words)
+        return "send_file" if sends and await self._there() else ""
 
     @property
     def closed(self) -> str:

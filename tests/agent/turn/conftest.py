@@ -42,6 +42,7 @@ class Bench:
     contents: dict[str, bytes] = field(default_factory=dict)
     refused: str = ""  # why nothing can be planned
     without: str = ""  # the name of a tool that is not there
+    sends: bool = False  # whether files can be sent
     began: asyncio.Event = field(default_factory=asyncio.Event)
     release: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -113,11 +114,17 @@ class Bench:
             self.contents[path] = content.encode()
             return Output("written")
 
+        async def send_file(call: Call, path: str) -> Output:
+            """Send a file."""
+            self.ran.append(("send_file", {"path": path}))
+            return Output(f"sent {path}, 4 bytes")
+
         return [
             tool(one)
             for one in (
                 *(write_file, bash, remember, recall),
                 *(schedule, git_commit, git_status, list_files),
+                *((send_file,) if self.sends else ()),
             )
             if one.__name__ != self.without
         ]
@@ -130,7 +137,12 @@ class Bench:
             journal=self.journal,
             tools=tools,
             schemas=[one.schema for one in tools],
-            context=ToolContext(sandbox=cast("Any", self), leaks=self.leaks, browser=self.browser),
+            context=ToolContext(
+                sandbox=cast("Any", self),
+                leaks=self.leaks,
+                browser=self.browser,
+                file_sender=cast("Any", self) if self.sends else None,
+            ),
             approvals=self.approvals or Approvals(self.rows, self.ask, new_id=lambda: "ask1"),
             limits=self.limits,
             ready=self.ready,

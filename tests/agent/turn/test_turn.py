@@ -737,6 +737,74 @@ class TestAnswersOfSmallModels:
         assert "Reminder “ring up Bob”" in finished.text
 
     @pytest.mark.parametrize(
+        "words",
+        [
+            "Add up the totals in a.csv, write the sum to report.txt, and send me report.txt.",
+            "Count the lines of a.csv into report.txt. Then send it to me.",
+            "Zähle die Zeilen von a.csv in report.txt und schick mir report.txt",
+            "Compte les lignes de a.csv dans report.txt, envoie-moi report.txt",
+            "Cuenta las líneas de a.csv en report.txt y mándame report.txt",
+            "Посчитай строки a.csv в report.txt и пришли мне report.txt",
+            "把 a.csv 的行数写进 report.txt，然后把 report.txt 发给我",
+        ],
+    )
+    @pytest.mark.parametrize("sends", [True, False])
+    async def test_a_file_that_is_to_be_sent_beside_it_is_sent(
+        self, bench: Bench, words: str, sends: bool
+    ) -> None:
+        bench.constrain, bench.results["wc -l a.csv"] = "always", "3 a.csv"
+        bench.sends, bench.files_there = sends, frozenset({"a.csv", "report.txt"})
+        bench.journal.messages[-1] = User(words)
+        finished = await bench.run(
+            calls("bash", command="wc -l a.csv"),
+            says("a.csv has 3 lines."),
+            *[calls("send_file", path="report.txt")] * sends,
+            *[says("a.csv has 3 lines.")] * 2,
+        )
+        assert [name for name, _ in bench.ran] == ["bash", "send_file"][: 1 + sends]
+        asked = [request.only for request in bench.model.requests]
+        assert (frozenset({"send_file"}) in asked) is sends
+        assert finished.text == "a.csv has 3 lines."
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            "Did you send me a.csv?",
+            "How many lines does a.csv have, which Ann sent me?",
+            "wc a.csv",
+        ],
+    )
+    async def test_a_file_that_nobody_asked_for_is_not_sent(self, bench: Bench, words: str) -> None:
+        bench.constrain, bench.results["wc -l a.csv"] = "always", "3 a.csv"
+        bench.sends, bench.files_there = True, frozenset({"a.csv"})
+        bench.journal.messages[-1] = User(words)
+        said = says("a.csv has 3 lines.")
+        await bench.run(calls("bash", command="wc -l a.csv"), said, said, said)
+        assert [name for name, _ in bench.ran] == ["bash"]
+
+    @pytest.mark.parametrize(
+        "written",
+        [
+            '<tools>\n<function name="grep" arguments=\'pattern="locker"\' />\n</tools>',
+            '```json\n{"name": "locker_number", "arguments": {}}\n```',
+            "You can use the `grep` function: `grep locker`",
+        ],
+    )
+    async def test_a_call_in_words_after_one_that_only_prints_is_no_fault(
+        self, bench: Bench, written: str
+    ) -> None:
+        bench.constrain, bench.results["cat locker.txt"] = "always", "4471"
+        bench.journal.messages[-1] = User("Which number does the locker have?")
+        found = says("The locker has 4471.")
+        finished = await bench.run(
+            calls("bash", command="echo locker_number"),
+            says(written),
+            calls("bash", command="cat locker.txt"),
+            *[found] * 3,
+        )
+        assert (finished.reason, finished.text) == ("done", found.text)
+
+    @pytest.mark.parametrize(
         "words", ["Did I ask you to remind me at 9? See a.txt.", "What did a.txt say?"]
     )
     async def test_and_none_that_is_not(self, bench: Bench, words: str) -> None:
