@@ -60,6 +60,9 @@ NUMBER = re.compile(
     r"|aucune?|deux|trois|quatre|cinq|ning[uú]n\w*|dos|tres|cuatro|cinco)\b",
     re.IGNORECASE,
 )
+MEASURED = re.compile(  # a number with a share's or a size's unit
+    r"(?<![\w.,])(\d+(?:[.,]\d+)?)\s?(?:(%|percent\b|prozent\b)|([kmgt])(?:i?b)?\b)", re.IGNORECASE
+)
 # A file's name, soon followed by a number.
 CITATION = re.compile(r"\.\w{1,8}\b.{0,40}\d", re.DOTALL)
 
@@ -205,6 +208,15 @@ def invents(text: str, found: str, message: str, failed: str = "") -> bool:
         return False
     lines = len(found.splitlines())
     return any(int(number) > lines for number in said.difference(*numbers[2:]))
+
+
+def other_unit(text: str, found: str) -> bool:
+    """Whether an answer gives a number another unit than it was found with, such as 75 % for 75G."""
+    said, known = (
+        {(number, size.lower()) for number, _, size in MEASURED.findall(each)}
+        for each in (text, found)
+    )
+    return bool({number for number, _ in said - known} & {number for number, _ in known})
 
 
 def quotes(text: str, results: str, row: int = 4) -> bool:

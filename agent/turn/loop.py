@@ -30,6 +30,7 @@ from agent.turn.answer_checks import (
     instructs,
     invents,
     is_json,
+    other_unit,
     promises,
     quotes,
     refuses,
@@ -359,6 +360,8 @@ class TurnLoop:
         done = self.tools.done if self.tools.acted else self.tools.done - {"bash"}
         if not text or self._missed_call(text) or false_claim(text, done):
             return False
+        if other_unit(text, self.tools.found()):
+            return False
         confirms = self.tools.acted and not (refuses(text) or self._groundless(text))
         told = self.tools.found() if refuses(text) else self.tools.results()
         return confirms or tells(text, told, self.transcript.words())
@@ -379,7 +382,7 @@ class TurnLoop:
         if not any(self.tools.outcomes.values()):
             return echoes(text, words) or invents(text, "", words, found)
         called = " ".join(call.arguments for call, _ in self.transcript.results())
-        unknown = unknown_files(text, f"{words} {found} {called}")
+        unknown = unknown_files(text, f"{words} {found} {called}") or other_unit(text, found)
         return unknown or echoes(text, words) or invents(text, found, words)
 
     async def resume(self) -> None:

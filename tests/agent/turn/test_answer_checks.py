@@ -3,7 +3,7 @@
 import pytest
 
 from agent.turn import texts
-from agent.turn.answer_checks import false_claim, tells, with_figure
+from agent.turn.answer_checks import false_claim, other_unit, tells, with_figure
 
 SAVED, SCHEDULED, DONE = texts.CLAIM_SAVED, texts.CLAIM_SCHEDULED, texts.CLAIM_DONE
 
@@ -132,3 +132,32 @@ def test_what_the_results_bear_out(text: str, results: str, message: str, taken:
 )
 def test_the_figure_stands_below(text: str, found: str, message: str, below: str) -> None:
     assert with_figure(text, found, message) == (f"{text}\n\n```\n{below}\n```" if below else text)
+
+
+DF = "Filesystem Size Used Avail Use%\n/dev/vda 252G 27G 75G 27% /"
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "wrong"),
+    [
+        ("The disk space on this machine is 75% free.", DF, True),
+        ("75 percent of the disk is free.", DF, True),
+        ("75 MB are free.", DF, True),
+        ("Es sind 75 Prozent frei.", DF, True),
+        ("There are 252 KB in all.", DF, True),
+        ("75 GB are free.", DF, False),
+        ("75G of 252 GiB are free, 27% is used.", DF, False),
+        ("27G are used, which is 27 %.", DF, False),
+        ("About 30 % is free.", DF, False),  # computed
+        ("75 gigabytes are free.", DF, False),
+        ("The file has 1.5 MB.", "1.5M big.bin", False),
+        ("The file has 1.5 GB.", "1.5M big.bin", True),
+        ("It took 5 minutes.", "5m 3s", False),
+        ("There are 12 files.", "12K a", False),
+        ("It grew by 12 %.", "12 files", False),
+    ],
+)
+def test_a_number_with_another_unit_than_it_was_found_with(
+    text: str, found: str, wrong: bool
+) -> None:
+    assert other_unit(text, found) is wrong

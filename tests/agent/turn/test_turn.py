@@ -804,6 +804,16 @@ class TestAnswersOfSmallModels:
         )
         assert (finished.reason, finished.text) == ("done", found.text)
 
+    async def test_a_number_with_another_unit_is_told_anew(self, bench: Bench) -> None:
+        bench.constrain, bench.results["df -h"] = "always", "Avail Use%\n75G 27%"
+        bench.journal.messages[-1] = User("how much disk space is free?")
+        finished = await bench.run(
+            calls("bash", command="df -h"),
+            says("The disk is 75% free."),
+            says("75 GB of the disk are free."),
+        )
+        assert finished.text == "75 GB of the disk are free."
+
     @pytest.mark.parametrize(
         "words", ["Did I ask you to remind me at 9? See a.txt.", "What did a.txt say?"]
     )
