@@ -26,7 +26,7 @@ from agent.schedule.watches import orders_watch
 from agent.tools.bash import NO_OUTPUT
 from agent.tools.tool import Call, Output, Tool, Withhold
 from agent.turn import texts
-from agent.turn.answer_checks import WHOLE, echoes, states, words_of
+from agent.turn.answer_checks import WHOLE, echoes, figure, states, words_of
 from agent.turn.conversation import Conversation
 from agent.turn.repetition import RepeatedCallDetector
 from agent.turn.step import Step
@@ -459,7 +459,8 @@ class ToolRunner:
             await budget.settle({kind: -count for kind, count in costs.items()})
         seconds = max(0.0, asyncio.get_running_loop().time() - began - approve.waited)
         self._detector.ran(call.name, arguments, output.text, seconds)
-        ended = "ok" if output.ok else clip_line(output.text)
+        told = not output.ok or (tool.name == "bash" and figure(output.text))
+        ended = clip_line(output.text) if told else "ok"
         self._lines.append(f"{described(call)}: {ended}")
         named = self.careful and tool.name == "list_files" and self._names_known(output.text)
         self.outcomes[call.id] = output.ok and output.found and not named

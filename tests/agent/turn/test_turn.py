@@ -238,7 +238,7 @@ class TestLimits:
             len(model.requests) == 26
         )  # the last ones: with its calls, and with the results alone
         assert finished.text.splitlines()[0] == saying("stopped", "24 tool calls")
-        assert "- bash step 23: ok" in finished.text
+        assert "- bash step 23: ran step 23" in finished.text
 
     async def test_calls_beyond_the_limit_in_one_step_get_a_result(self, bench: Bench) -> None:
         bench.limits = TurnLimits(max_tool_calls=1)
@@ -803,6 +803,16 @@ class TestAnswersOfSmallModels:
             *[found] * 3,
         )
         assert (finished.reason, finished.text) == ("done", found.text)
+
+    async def test_what_a_command_printed_is_told_where_no_answer_came_of_it(
+        self, bench: Bench
+    ) -> None:
+        words = "Run collatz.py and tell me what it prints."
+        bench.constrain, bench.results["python collatz.py"] = "always", "111"
+        bench.journal.messages[-1] = User(words)
+        run = calls("bash", command="python collatz.py")
+        finished = await bench.run(run, says(words), says(words), run, says(words))
+        assert "- bash python collatz.py: 111" in finished.text.splitlines()
 
     async def test_a_number_with_another_unit_is_told_anew(self, bench: Bench) -> None:
         bench.constrain, bench.results["df -h"] = "always", "Avail Use%\n75G 27%"
