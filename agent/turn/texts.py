@@ -68,6 +68,7 @@ UNREAD = (
     "to replace it, read it first."
 )
 UNASKED = "Not written: it would leave a part of {path} alone, and the message does not ask for that. Answer with it."
+ASKED_ABSENT = "Not written: the message asks what {path} has, and there is no such file. Say so."
 ONLY_ASKED = "Not written: the message asks a question, and {path} stays as it is. Answer it."
 REMINDER = "This is no note: the person wants to be reminded at a time. Call schedule, with the time in their words."
 DONE = "It is done."  # what a model that answers from results reads of one without output

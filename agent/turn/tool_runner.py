@@ -499,8 +499,11 @@ class ToolRunner:
         path, words = arguments.get("path", ""), self.transcript.words()
         name, held = posixpath.basename(path), await self._held(path)
         wanted = WANTS_CHANGE.search(words) or WANTS_LESS.search(words)
-        if held and QUESTION.fullmatch(words) and not (wanted or ALSO_WRITE.search(words)):
-            raise ToolError(texts.ONLY_ASKED.format(path=path))
+        if QUESTION.fullmatch(words) and not (wanted or ALSO_WRITE.search(words)):
+            if held:
+                raise ToolError(texts.ONLY_ASKED.format(path=path))
+            if name in words:
+                raise ToolError(texts.ASKED_ABSENT.format(path=path))
         ran = [earlier for earlier, _ in self.transcript.results() if self.outcomes.get(earlier.id)]
         seen = any(name in earlier.arguments for earlier in ran)
         if tool.name == "edit_file" or arguments.get("append") or (seen and wanted):

@@ -804,6 +804,26 @@ class TestAnswersOfSmallModels:
         )
         assert (finished.reason, finished.text) == ("done", found.text)
 
+    @pytest.mark.parametrize(
+        ("words", "written"),
+        [
+            ("What does report.txt say?", False),
+            ("Was steht in report.txt?", False),
+            ("Que dit report.txt ?", False),
+            ("How many lines does notes/report.txt have?", False),
+            ("What is the sum of a.csv? Write it to report.txt, ok?", True),
+            ("Write report.txt with the word ok", True),
+        ],
+    )
+    async def test_a_file_that_is_asked_about_is_not_made_up(
+        self, bench: Bench, words: str, written: bool
+    ) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User(words)
+        said = says("There is no file report.txt.")
+        await bench.run(calls("write_file", path="report.txt", content="ok"), *[said] * 4)
+        assert (("write_file", {"path": "report.txt"}) in bench.ran) is written
+
     async def test_what_a_command_printed_is_told_where_no_answer_came_of_it(
         self, bench: Bench
     ) -> None:
