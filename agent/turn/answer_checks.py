@@ -41,8 +41,14 @@ JSON_ALONE = re.compile(r"\s*(?:```(?:json)?\s*)?\{.*\}\s*(?:```)?\s*", re.DOTAL
 DOTTED = re.compile(r"\d+(?:\.\d+){2,}")  # an address, a version or a date, which nobody computes
 FILE_NAME = re.compile(r"\b(?!(?:e\.g|i\.e|a\.m|p\.m|z\.b|d\.h)\b)\w[\w-]*\.[a-z]\w{0,3}\b")
 LINE_NUMBER = re.compile(r"^[^\s:]+:\d+:", re.MULTILINE)  # before a line that was found in a file
+UNABLE = re.compile(
+    r"\bI (?:do not|don't) have (?:the (?:ability|capability|means)|(?:direct )?access)\b"
+    r"|\bI(?:'m| am) (?:unable|not able) to (?:access|read|run|execute|open)\b|\bas an AI\b",
+    re.IGNORECASE,
+)
 REFUSED = re.compile(
-    r"\bI(?:'m| am) (?:sorry|unable)\b|\bI (?:can't|cannot|can not)\b", re.IGNORECASE
+    rf"\bI(?:'m| am) (?:sorry|unable)\b|\bI (?:can't|cannot|can not)\b|{UNABLE.pattern}",
+    re.IGNORECASE,
 )
 AMOUNT = re.compile(
     r"\bhow (?:much|many|big|large|long|old|full|far|often)\b|\bwhat(?: is|'s) the (?:size|number|total|sum|age)\b"
@@ -160,6 +166,11 @@ def is_json(text: str, message: str) -> bool:
 def refuses(text: str) -> bool:
     """Whether an answer says that it cannot be done."""
     return bool(REFUSED.search(text.replace("\u2019", "'")))
+
+
+def unable(text: str) -> bool:
+    """Whether an answer says that a model has no access to files or commands."""
+    return bool(UNABLE.search(text.replace("\u2019", "'")))
 
 
 def states(message: str) -> bool:

@@ -37,6 +37,7 @@ from agent.turn.answer_checks import (
     shows_code,
     states,
     tells,
+    unable,
     unknown_files,
     with_figure,
     with_untold,
@@ -190,7 +191,7 @@ class TurnLoop:
 
     def answer(self, step: Step) -> str:
         """The whole answer for the person; may be empty. When a job is due stands in it, whatever the model says."""
-        text = self.checks.text(step, self.tools.done)
+        text = self.tools.without_headings(self.checks.text(step, self.tools.done))
         told = [*self.tools.planned, *(self.tools.changed if self.constrained else ())]
         letter = self.tools.letter if self.constrained else ""
         if text and len(text) < len(letter) / 2 and len(letter) <= LONGEST_LETTER:
@@ -374,8 +375,8 @@ class TurnLoop:
         return instructs(text) or claims or self._groundless(text)
 
     def _groundless(self, text: str) -> bool:
-        """Whether an answer has nothing but the person's own words, or a number or a file out of the air, or repeats
-        what it was told to do."""
+        """Whether an answer has nothing but the person's own words, or a number or a file out of the air, repeats
+        what it was told to do, or says that the model cannot do what it has done."""
         words, found = self.transcript.words(), self.tools.found()
         if quotes(text, texts.ANSWER_FROM, INSTRUCTION):
             return True
@@ -383,7 +384,7 @@ class TurnLoop:
             return echoes(text, words) or invents(text, "", words, found)
         called = " ".join(call.arguments for call, _ in self.transcript.results())
         unknown = unknown_files(text, f"{words} {found} {called}") or other_unit(text, found)
-        return unknown or echoes(text, words) or invents(text, found, words)
+        return unable(text) or unknown or echoes(text, words) or invents(text, found, words)
 
     async def resume(self) -> None:
         """Go on where the journal stands; after a crash, with the open calls first."""

@@ -356,8 +356,14 @@ class ToolRunner:
         }
         return clip("\n\n".join(told.values()), self.output_bytes)
 
+    def without_headings(self, answer: str) -> str:
+        """An answer without what stands above each result, which small models copy."""
+        for call, _ in self.transcript.results():
+            answer = f"\n{answer}".replace(f"\n{summary(call)}:\n", "\n")[1:]
+        return answer
+
     def found(self) -> str:
-        """The same without the calls."""
+        """Those results without the calls."""
         return "\n".join(text for _, text in self._good())
 
     def read(self) -> str:

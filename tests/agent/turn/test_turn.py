@@ -834,6 +834,31 @@ class TestAnswersOfSmallModels:
         finished = await bench.run(run, says(words), says(words), run, says(words))
         assert "- bash python collatz.py: 111" in finished.text.splitlines()
 
+    @pytest.mark.parametrize(
+        "denial",
+        [
+            "I'm sorry, but I don't have the ability to read files.",
+            "I\u2019m not able to access your computer.",
+            "As an AI language model, I have no disk.",
+        ],
+    )
+    async def test_who_denies_what_it_has_done_tells_what_was_found(
+        self, bench: Bench, denial: str
+    ) -> None:
+        bench.constrain = "always"
+        finished = await bench.run(
+            calls("bash", command="ls"), *[says(denial)] * 3, says("It was ran.")
+        )
+        assert (denial in finished.text, "bash ls" in finished.text) == (False, True)
+
+    async def test_what_stands_above_the_results_is_not_copied(self, bench: Bench) -> None:
+        bench.constrain = "always"
+        told = "bash ls:\nran ls\n\nbash ls\n-a:\nran twice"
+        finished = await bench.run(
+            calls("bash", command="ls"), calls("bash", command="ls\n-a"), says(told)
+        )
+        assert finished.text == "ran ls\n\nran twice"
+
     async def test_a_number_with_another_unit_is_told_anew(self, bench: Bench) -> None:
         bench.constrain, bench.results["df -h"] = "always", "Avail Use%\n75G 27%"
         bench.journal.messages[-1] = User("how much disk space is free?")
