@@ -21,7 +21,7 @@ from agent.store.errors import StoreFull
 from agent.store.inbox import CLI, InboxRow
 from agent.store.turns import OpenTurn
 from fakes.model_caching import CachingModel
-from fakes.patience import SECONDS
+from fakes.patience import SECONDS, soon
 from fakes.stored import set_aside
 from fakes.words import saying
 from tests.agent.chats.conftest import Bench, Gate, calling, echo, said, words_of
@@ -49,6 +49,7 @@ async def test_each_turn_is_one_line_of_the_log_without_what_was_said(
         await chats.submit(said("a secret", "1"))
         await bench.heard.replies("tg:1", 1)
         last = await chats.store.turns.last("tg:1")
+        await soon(lambda: caplog.messages)
     assert last
     (line,) = caplog.messages
     prompt, cached = bench.model.reads[0]

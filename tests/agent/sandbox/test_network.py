@@ -79,7 +79,7 @@ async def test_asking_does_not_use_up_the_time(box: Box, web: Site) -> None:
         ("curl -sS -x '' http://127.0.0.1:{port}/", "Failed to connect"),
         ("curl -sS -x '' http://192.0.2.1/", "connect"),
         ("curl -sS -X BREW ftp://localhost:{port}/", "curl"),
-        ("printf 'nonsense\\r\\n\\r\\n' | timeout 2 bash -c 'exec 3<>/dev/tcp/127.0.0.1/3128; cat >&3; cat <&3'", "takes CONNECT"),
+        ("printf 'nonsense\\r\\n\\r\\n' | timeout 60 bash -c 'exec 3<>/dev/tcp/127.0.0.1/3128; cat >&3; cat <&3'", "takes CONNECT"),
     ],
 )  # fmt: skip
 async def test_everything_else_is_not(box: Box, web: Site, command: str, said: str) -> None:

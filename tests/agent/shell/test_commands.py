@@ -104,9 +104,11 @@ async def test_input_that_is_not_asked_for_is_left_to_others(box: Box) -> None:
 async def test_a_command_ends_with_its_client(box: Box) -> None:
     assert await box.text(bash, command="say endless | head -1") == "y"
     await soon(lambda: say("ended") == ["endless"])
-    lines = "timeout 1 say hang; echo $?; until say over | grep hang; do sleep 0.05; done"
-    text = await box.text(bash, command=lines)
-    assert text.splitlines()[-2:] == ["124", "endless hang"]
+    lines = (
+        "say hang > said & until grep -q begun said; do sleep 0.05; done; kill $!; wait $!; echo $?"
+    )
+    text = await box.text(bash, command=f"{lines}; until say over | grep hang; do sleep 0.05; done")
+    assert text.splitlines()[-2:] == ["143", "endless hang"]
 
 
 async def test_a_person_stops_a_command(box: Box) -> None:

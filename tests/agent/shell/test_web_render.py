@@ -1,5 +1,6 @@
 """`web read --render`: pages that scripts make, by the real Chromium, and what such pages may not."""
 
+import os
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,9 @@ from fakes.web_server import Site, site
 from fakes.words import saying
 
 LIMIT = chromium.SECONDS
+PROFILE = (
+    f"profile-{os.getpid()}"  # of this process alone: the attacks of another render pages, too
+)
 needs_chromium = pytest.mark.skipif(
     not chromium.PROGRAM.exists(), reason="Chromium is not installed"
 )
@@ -63,11 +67,15 @@ async def box(
     tmp_path: Path, store: Store, served: Site, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Box]:
     monkeypatch.setattr(chromium, "SECONDS", SECONDS)  # for a busy machine
+    own = [flag.replace("/profile", f"/{PROFILE}") for flag in chromium.FLAGS]
+    monkeypatch.setattr(chromium, "FLAGS", own)
+    inputs = {name.replace("profile", PROFILE): raw for name, raw in chromium.INPUTS.items()}
+    monkeypatch.setattr(chromium, "INPUTS", inputs)
     async with opened(tmp_path / "state") as sandboxes:
         hosts = Near(served.port)
         browser = Browser("cli", store.addresses, hosts=hosts, rendering=True)  # type: ignore[arg-type]
         yield Box(await sandboxes.of("cli"), allows=False, browser=browser)
-    assert processes_with("/tmp/profile") == []
+    assert processes_with(PROFILE) == []
 
 
 async def reading(box: Box, store: Store, served: Site, page: str, more: str = "") -> str:
@@ -172,7 +180,7 @@ async def test_pages_that_never_end_are_ended(
     monkeypatch.setattr(chromium, "SECONDS", 3)
     text = await reading(box, store, served, endless)
     assert text == saying("could not be rendered", "time limit of 3 s")
-    assert processes_with("/tmp/profile") == []
+    assert processes_with(PROFILE) == []
     # Timers and requests without end hold up nothing.
     busy = """<main id=m><p>begin</p></main><script>let n = 0;
     setInterval(() => { document.getElementById('m').textContent = `ticked ${++n > 3}` }, 100)</script>"""

@@ -14,6 +14,7 @@ from telegram.error import BadRequest, NetworkError, TimedOut
 from bot.channel import DeliveryUncertain, NotSent
 from bot.telegram.connection import Connection, TooLong
 from bot.telegram.message_calls import channel_error
+from fakes.patience import SECONDS
 
 TOKEN = "1:x"
 
@@ -81,7 +82,7 @@ async def server() -> AsyncIterator[Server]:
 
 @pytest.fixture
 async def bot(server: Server) -> AsyncIterator[Bot]:
-    connection = Connection(server.url, 0.5)
+    connection = Connection(server.url, SECONDS)
     await connection.initialize()
     yield Bot(TOKEN, f"{server.url}/bot", request=connection)
     await connection.shutdown()
@@ -115,7 +116,7 @@ async def test_a_file_goes_whole_and_again_after_a_refusal(server: Server, bot: 
 async def test_what_never_left_is_surely_not_sent() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        connection = Connection("http://x", 0.5)
+        connection = Connection("http://x", SECONDS)
         await connection.initialize()
         bot = Bot(TOKEN, f"http://127.0.0.1:{free.getsockname()[1]}/bot", request=connection)
         with pytest.raises(NetworkError) as told:
@@ -137,7 +138,7 @@ async def test_a_url_that_is_none_keeps_the_token_to_itself() -> None:
 async def test_an_answer_without_end_is_given_up(server: Server) -> None:
     """Also one that is small until it is unpacked."""
     server.endless = True
-    connection = Connection(server.url, 5.0, longest=1 << 20)
+    connection = Connection(server.url, SECONDS, longest=1 << 20)
     await connection.initialize()
     with pytest.raises(TooLong, match="more than 1 MiB"):
         await Bot(TOKEN, f"{server.url}/bot", request=connection).get_me()
@@ -152,11 +153,13 @@ async def test_what_was_cut_off_may_have_been_done(server: Server, bot: Bot) -> 
     assert TOKEN not in str(told.value)
 
 
-async def test_a_silent_server_is_waited_for_so_long(bot: Bot, unused: socket.socket) -> None:
-    url = f"http://127.0.0.1:{unused.getsockname()[1]}/bot"
-    silent = Bot(TOKEN, url, request=bot.request)
+async def test_a_silent_server_is_waited_for_so_long(unused: socket.socket) -> None:
+    url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+    connection = Connection(url, 0.5)
+    await connection.initialize()
     with pytest.raises(TimedOut) as told:
-        await silent.send_message(7, "hi")
+        await Bot(TOKEN, f"{url}/bot", request=connection).send_message(7, "hi")
+    await connection.shutdown()
     assert isinstance(channel_error(told.value), DeliveryUncertain)
 
 

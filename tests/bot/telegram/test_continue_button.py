@@ -5,6 +5,7 @@ from agent.tools.tool import Call, Output, tool
 from agent.turn.texts import CIRCLING
 from bot.texts import Texts
 from fakes.bot_running import TelegramScenario
+from fakes.localgram import is_final
 from fakes.model_scripted import calls, says
 
 TEXTS = Texts()
@@ -26,7 +27,7 @@ async def test_a_turn_that_ran_in_circles_goes_on_at_a_press_once(
         report = await scenario.owner.next_message(where=lambda m: m.keyboard)
         scenario.script = lambda request: says("I stopped looking.")
         first = await scenario.owner.answer(await scenario.owner.press(report, "Go on"))
-        answer = await scenario.owner.next_message()
+        answer = await scenario.owner.next_message(where=is_final)
         second = await scenario.owner.answer(await scenario.owner.press(report, "Go on"))
         users = [m.text for m in run.model.requests[-1].messages if isinstance(m, User)]
     assert report.buttons == ["Go on"]

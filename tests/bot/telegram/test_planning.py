@@ -115,7 +115,7 @@ async def test_the_night_shift_is_asked_for_by_a_command_or_a_moon(
     sam = scenario.gram.user("Sam Stranger")
 
     async def jobs() -> list[tuple[str, str]]:
-        await owner.ask("/stop", seconds=9)  # handled after what came before
+        await owner.ask("/stop")  # handled after what came before
         return [(job.spec.kind, job.spec.task) for job in await run.store.jobs.active()]
 
     async with scenario.open() as run:

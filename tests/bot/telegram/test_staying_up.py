@@ -1,7 +1,6 @@
 """Polling: starting, staying, and what was said while nobody listened."""
 
 import asyncio
-import socket
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager, suppress
@@ -10,6 +9,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 
+from backend.server.launch import free_port
 from bot.messaging_apps import AppHealth, AppUnavailable
 from bot.telegram.updates import POLL_SECONDS
 from fakes.bot_running import TOKEN, TelegramScenario
@@ -52,8 +52,7 @@ async def test_a_wrong_token_is_one_sentence(scenario: TelegramScenario) -> None
 async def test_a_server_that_is_away_at_start_is_told_and_waited_for(
     scenario: TelegramScenario,
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = free_port()
     scenario.config = {"base_url": f"http://127.0.0.1:{port}"}
     async with scenario.open() as run:
         assert await trouble(run.bot.poll) == saying("Telegram", "Connection refused")

@@ -32,22 +32,20 @@ CHAT = "tg:111"
 
 
 class ScriptedRecognizer:
-    """Hears each piece as its number, once `may` is set; the first `free` of them at once."""
+    """Hears each piece as its number, and as many of them as it `may`."""
 
     piece_seconds = 10.0
     name = "a script"
 
     def __init__(self) -> None:
-        self.heard = self.free = 0
+        self.heard = 0
         self.recordings = list[bytes]()
-        self.may = asyncio.Event()
-        self.may.set()
+        self.may = asyncio.Semaphore(1000)
 
     async def words(self, box: object, recording: bytes) -> str:
         self.heard += 1
         self.recordings.append(recording)
-        if self.heard > self.free:
-            await self.may.wait()
+        await self.may.acquire()
         return f"piece {self.heard}"
 
     def speech_to_text(self) -> SpeechToText:
@@ -151,13 +149,14 @@ async def listening(scenario: TelegramScenario, pattern: str) -> None:
 async def test_a_long_recording_is_heard_in_pieces_and_shows_how_far_it_is(
     scenario: TelegramScenario, recognizer: ScriptedRecognizer
 ) -> None:
-    recognizer.may.clear()
-    recognizer.free = 1
+    recognizer.may = asyncio.Semaphore(0)
     async with scenario.open() as run:
         await scenario.owner.send_file("voice", recordings.tones(8, 8, 8), seconds=7200)
         await listening(scenario, "listening: 0:00 of 2:00:00")
+        recognizer.may.release()
         await listening(scenario, "listening: 0:0[89] of 2:00:00")
-        recognizer.may.set()
+        for _ in range(9):
+            recognizer.may.release()
         shown = await scenario.owner.next_message(where=quoted)
         await scenario.owner.next_message(where=is_final)
         words = " ".join(f"piece {n}" for n in range(1, recognizer.heard + 1))
@@ -169,7 +168,7 @@ async def test_a_long_recording_is_heard_in_pieces_and_shows_how_far_it_is(
 async def test_stop_ends_the_hearing_of_a_long_recording(
     scenario: TelegramScenario, recognizer: ScriptedRecognizer
 ) -> None:
-    recognizer.may.clear()
+    recognizer.may = asyncio.Semaphore(0)
     async with scenario.open() as run:
         await scenario.owner.send_file("voice", recordings.tones(12, 12, 12), seconds=7200)
         await soon(lambda: recognizer.heard)
