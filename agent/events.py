@@ -111,7 +111,7 @@ class ApprovalPending:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalAsked:
-    """A question to an owner has been decided."""
+    """A question to an owner, told once it has been decided."""
 
     id: str
     what: str

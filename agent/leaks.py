@@ -213,7 +213,7 @@ class StreamedText:
         return self._give(max(0, end - len(self._shown)))
 
     def rest(self) -> bytes:
-        """What was held back, although nothing has followed it."""
+        """Return the text that was held back, at the end of the stream."""
         return b"" if self.leak else self._give(len(self.held))
 
     def close(self) -> str:

@@ -196,7 +196,7 @@ async def drawn_by_another(frame: str, picture: str) -> bytes:
 
 
 def blind_answer(message: str, told: str) -> str:
-    """`told`, and where the pictures are kept, for a message of pictures that the model cannot see; else ""."""
+    """Answer a message of pictures that the model cannot see: `told`, and where they are kept; "" for other messages."""
     head, words = context_and_words(message)
     files = attached_files(head)
     if words or not files or not all("cannot see pictures" in what for _, what in files):

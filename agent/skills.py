@@ -193,7 +193,7 @@ class SkillShelf:
             return []
 
     def offered(self) -> list[Pin]:
-        """Those that the agent sees."""
+        """The skills that the agent sees."""
         return [pin for pin in self.pins() if (self.shown / pin.name).is_dir()]
 
     def problem(self, pin: Pin) -> str:

@@ -338,7 +338,7 @@ class BackendClient:
         return (await self._request("GET", f"/v1/logs?lines={lines}")).splitlines()
 
     async def metrics(self) -> str:
-        """Prometheus text."""
+        """The backend's figures in Prometheus's text format."""
         return await self._request("GET", "/metrics")
 
     async def events(self, after: int = 0) -> AsyncGenerator[Alert]:

@@ -243,7 +243,7 @@ EmbeddingState = Literal["loading", "ready", "restarting", "failed"]
 
 
 class EmbeddingStatus(Value):
-    """The second server, for embeddings."""
+    """The state of the second model server, which computes embeddings."""
 
     profile: str
     state: EmbeddingState

@@ -106,10 +106,9 @@ async def forget_fact(holder: Holder, fields: JsonFields) -> None:
 
 
 async def mcp_test(holder: Holder, fields: JsonFields) -> JsonFields:
-    """Start a server that is in the configuration file now, and list its tools.
+    """Start an MCP server of the configuration file as it is now; its tools, None while an owner has to allow them.
 
-    What is new or changed is pinned if `allowed` is True or the text `asked` that was returned before;
-    else `tools` is None.
+    A descriptor that is new or changed is pinned if `allowed` is True, or is the question that was returned as `asked`.
     """
     from agent.mcp.config import SignInFirst
     from agent.mcp.listed import listed_tools

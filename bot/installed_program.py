@@ -99,7 +99,7 @@ class Checkout:
         return ProgramVersion(release.version, commit, changes)
 
     async def prepare(self, release: ProgramVersion, folder: Path) -> Path:
-        """Install it in `folder`, beside this one; return its command."""
+        """Install the release in `folder`, beside this one; return its command."""
         await self.git("worktree", "prune")
         add = ("worktree", "add", "--quiet", "--detach", "--force")
         await self.git(*add, str(folder), release.origin)
@@ -107,7 +107,7 @@ class Checkout:
         return folder / ".venv" / "bin" / "voltaire"
 
     async def switch(self, release: ProgramVersion) -> None:
-        """Install it in the place of this one."""
+        """Install the release in the place of this one."""
         await self.git("worktree", "prune")
         await self.git("merge", "--quiet", "--ff-only", release.origin)
         await make_install(self.root)

@@ -68,7 +68,7 @@ class BotMetrics:
         )
 
     async def begin(self) -> None:
-        """Start the counters at the present totals."""
+        """Take the present totals as the counters' zero."""
         self._seen = await self._overview.newest()
         self._pending = {line.id for line in await self._overview.open_turns()}
 

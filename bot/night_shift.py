@@ -115,8 +115,8 @@ async def make_attempt(
 
 
 async def opening(agent: Agent, job: Job) -> tuple[list[Message], list[Message], list[Taint]]:
-    """The messages before the one to be answered and that one, as its turn had them where that is known, and the
-    strangers' text in both."""
+    """Return the messages before the one to be answered, that message, and the strangers' text in both; as the
+    message's turn had them, where that is known."""
     options, stranger, zone = job.spec.options, job.spec.stranger, agent.config.zone
     held = await agent.store.taints.of(options.get("conversation", 0))
     held += [Taint(stranger, job.created_at)] if stranger else []

@@ -295,7 +295,7 @@ async def watch_backend(agent: Agent, apps: Apps) -> None:
 
 
 async def test_new_models(agent: Agent) -> None:
-    """Find out how a model of the owner's own that serves for the first time calls tools."""
+    """Find out how a model calls tools when it is the owner's own and serves for the first time."""
     while True:
         await asyncio.sleep(LOOK_SECONDS)
         with suppress(AgentError, BackendUnavailable, ModelRefused, StoreError):

@@ -144,7 +144,7 @@ class OpenAccount:
 
     @contextmanager
     def readable(self) -> Iterator[None]:
-        """Count an entry as broken where what the block computes of it fails, or takes too long."""
+        """Count the entry that the block reads as broken if the block fails or takes over EVENT_SECONDS of computing."""
         signal.setitimer(signal.ITIMER_VIRTUAL, EVENT_SECONDS)
         try:
             yield

@@ -91,7 +91,7 @@ def added(start: Time, end: Time, properties: dict[str, Any]) -> bytes:
 
 
 def moved(raw: str, slot: Time, start: Time, end: Time) -> bytes:
-    """The object with one instance moved."""
+    """The calendar object with one instance of its series moved."""
     calendar = parsed(raw)
     master, event = parts(calendar, slot)
     if master and any(rule in master for rule in RULES):

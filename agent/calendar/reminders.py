@@ -38,8 +38,10 @@ UNITS = {"m": 60, "h": 3600, "d": 86_400}
 
 @dataclass
 class Reminders:
-    """Of one account, in `calendars`' time zone. `remind` is as configured; `listeners` are the chats that are told, by
-    payloads that `payload` makes of Markdown."""
+    """Reminds chats of the entries of one account, in the time zone of `calendars`.
+
+    `remind` is as configured, `listeners` are the chats, `payload` makes a message of Markdown.
+    """
 
     store: Store
     calendars: Calendars

@@ -61,7 +61,7 @@ class WindowTooSmall(ContextFull):
 
 
 async def nowhere(chat: str, text: str, stranger: str) -> str:  # noqa: ARG001 - the form of a Spill
-    """Save nothing: the Spill for a program without workspaces."""
+    """Save no text in a file: the `Spill` of a program without workspaces."""
     return ""
 
 

@@ -71,7 +71,7 @@ class Document:
         self.notes: list[str] = []
 
     def left(self) -> float:
-        """Seconds until its time is up."""
+        """The seconds that are left for reading the document."""
         return self.end - time.monotonic()
 
 

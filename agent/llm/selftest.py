@@ -247,7 +247,7 @@ def record_key(server: ServerStatus) -> str:
 
 
 def sentence(found: SelfTest) -> str:
-    """One line for a person."""
+    """Tell a person in one line how well the model calls tools."""
     calls = {
         "structured": translated("It calls tools as it should."),
         "salvaged": translated("It writes tool calls as text; they work as well."),

@@ -45,7 +45,7 @@ def recipients(letter: EmailMessage) -> list[str]:
 
 
 def shown(letter: EmailMessage) -> str:
-    """All of it, as an owner reads it."""
+    """The whole letter as an owner reads it."""
     head = [f"{name}: {letter[name]}" for name in ("From", *TO, "Subject") if letter[name]]
     for file in letter.iter_attachments():
         size = len(file.get_payload(decode=True) or b"")

@@ -88,7 +88,7 @@ class ServerConfig:
 
     @property
     def mounts(self) -> dict[str, HostRepo]:
-        """Its folders, at /repos/NAME."""
+        """The folders that the server may see, at /repos/NAME."""
         found: dict[str, HostRepo] = {}
         for entry in self.folders:
             path, write = entry.removesuffix(":rw"), entry.endswith(":rw")
@@ -98,18 +98,18 @@ class ServerConfig:
         return found
 
     def has_authorization(self) -> bool:
-        """Whether its env_file has an Authorization header, so that no owner signs in."""
+        """Whether the server's env_file has an Authorization header, so that no owner has to sign in."""
         return any(name.lower() == "authorization" for name in self.variables())
 
     def client_secret(self) -> str:
-        """ "" without a file; ToolError where it cannot be read."""
+        """Read the client secret from its file; "" without one. ToolError if it cannot be read."""
         if not self.client_secret_file:
             return ""
         what = f"The client_secret_file of {self.name}"
         return read_secret_file(self.client_secret_file, what).strip()
 
     def variables(self) -> dict[str, str]:
-        """The environment variables of its env_file. Raises ToolError if that cannot be read."""
+        """Read the environment variables of the server's env_file. Raises ToolError if it cannot be read."""
         if not self.env_file:
             return {}
         text = read_secret_file(self.env_file, f"The env_file of {self.name}")

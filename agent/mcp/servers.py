@@ -62,7 +62,7 @@ ENVIRONMENT = {  # of a server's process, besides its own variables; its package
 
 @dataclass
 class RunningServer:
-    """One session. Setting `stop` ends it."""
+    """A session with an MCP server; setting `stop` ends it."""
 
     connection: "ServerConnection"
     secrets: Sequence[str]

@@ -97,7 +97,7 @@ def basic(header: str) -> str:
 
 
 class CertificateAuthority:
-    """Made for one sandbox, in memory alone."""
+    """A certificate authority of one sandbox, kept in memory alone."""
 
     def __init__(self) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
@@ -199,7 +199,7 @@ class TlsTermination:
 
     @property
     def files(self) -> dict[str, bytes]:
-        """What the sandbox has in its /tmp."""
+        """The files that the sandbox finds in its /tmp."""
         known = ssl.get_default_verify_paths().cafile or certifi.where()
         own = self.authority.certificate
         return {AUTHORITY_FILE: own, BUNDLE_FILE: Path(known).read_bytes() + b"\n" + own}

@@ -239,8 +239,8 @@ class CommandAnswers(Protocol):
 
 @asynccontextmanager
 async def serve_commands(folder: Path, answers: CommandAnswers | None) -> AsyncIterator[str]:
-    """The folder to mount, a new one in `folder`; "" without `answers`. Commands that still run are
-    cancelled on leaving."""
+    """Serve the commands of one call for the block; yield the new folder to mount, "" without `answers`.
+    Commands that still run at the end of the block are cancelled."""
     if answers is None:
         yield ""
         return

@@ -38,7 +38,7 @@ class CallGroup:
         return False
 
     async def remove(self) -> None:
-        """Kill what runs in it, and remove it."""
+        """Kill what runs in the group, and remove the group."""
         with suppress(OSError):
             (self.path / "cgroup.kill").write_text("1")
         with suppress(TimeoutError):

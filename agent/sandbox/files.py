@@ -69,7 +69,7 @@ class WorkspaceTaints:
             record.open = [one for one in record.open if one.number not in numbers]
 
     def clear(self, upto: int) -> int:
-        """An owner vouches for the files as they are, up to that number; how many sources that clears."""
+        """Clear the sources up to that number, because an owner vouches for the files; return how many."""
         with self._changing() as record:
             before = len(record.open)
             record.open = [one for one in record.open if one.number > upto]
@@ -307,7 +307,7 @@ class Files:
         return await asyncio.to_thread(count_changed, self._workspace, since)
 
     async def vouch(self, upto: int) -> int:
-        """An owner vouches for the files, up to a taint's number; how many taints that clears."""
+        """Clear the files' taints up to a number, because an owner vouches for them; return how many."""
         await self.mark()
         return await asyncio.to_thread(self._taints.clear, upto)
 

@@ -410,7 +410,10 @@ def names_in(folder: Path) -> set[str]:
 
 
 def is_git_directory(names: Collection[str]) -> bool:
-    """As git decides, except that it also reads HEAD. (Objects may be elsewhere: GIT_OBJECT_DIRECTORY.)"""
+    """Whether a folder of these names is a git directory, as git decides, which also reads HEAD.
+
+    Objects may be elsewhere: GIT_OBJECT_DIRECTORY.
+    """
     return "HEAD" in names and ("refs" in names or "commondir" in names)
 
 

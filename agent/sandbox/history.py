@@ -587,7 +587,7 @@ def place_of(root: int, path: str) -> Iterator[tuple[int, str]]:
 
 
 def open_file(parent: int, name: str) -> int:
-    """A regular file for reading, whatever its mode; never through a link."""
+    """Open a regular file for reading, also one whose mode forbids that; OSError for a link or anything else."""
     with closing_fd(
         os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     ) as place:

@@ -89,7 +89,7 @@ Permit = Callable[[HostRequest], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class ListedHost:
-    """An entry of the owner's list. `method` "" covers reading, and tunnels where no path is given."""
+    """An entry of the owner's list. An empty `method` admits reading, and a tunnel where there is no `path` either."""
 
     method: str
     pattern: str

@@ -60,7 +60,7 @@ class HostRepo:
 
     @property
     def source(self) -> str:
-        """Where its text comes from, for an agent.trust.Taint."""
+        """How a Taint names the repository as the source of a text."""
         return f"repository {self.name}"
 
 

@@ -35,7 +35,7 @@ class LongRunningProcess:
 
     @property
     def errors(self) -> str:
-        """The end of its standard error."""
+        """The end of the process's standard error."""
         return self.process.output.excerpt(KEPT_ERRORS)[0]
 
     async def ended(self) -> str:

@@ -74,7 +74,7 @@ class OutputBuffer:
     _reported: int = 0
 
     def feed(self, piece: bytes) -> bool:
-        """Add a piece; whether more fits after it."""
+        """Add a piece of output; return whether more fits after it."""
         self.raw += piece[: self.limit - len(self.raw)]
         return len(self.raw) < self.limit
 

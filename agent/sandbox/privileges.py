@@ -188,7 +188,7 @@ _ISOLATED = (
 
 
 def start_server(requests: int) -> "subprocess.Popen[bytes]":
-    """unprivileged_server.py in an isolated interpreter without site-packages; it inherits `requests`."""
+    """Start unprivileged_server.py, which inherits `requests`, in an isolated interpreter without site-packages."""
     code = os.fspath(Path(__file__).parents[2])
     argv = [sys.executable, "-I", "-S", "-c", _ISOLATED, code, str(requests)]
     return subprocess.Popen(

@@ -146,10 +146,10 @@ async def no_callback() -> None:
 
 @dataclass(frozen=True)
 class Planner:
-    """The jobs of one chat. `zone` is the chat's; `on_change` is called after each change; `night` is when the night shift runs; `note` says where
-    jobs do not run.
+    """Plans and changes the jobs of one chat, whose time zone is `zone`. ToolError asks or says why not.
 
-    What is not understood or not possible raises ToolError with a question or a sentence.
+    `on_change` is called after each change; `night` is when the night shift runs; `note` is added to what was
+    planned where no program runs jobs.
     """
 
     store: Store
@@ -203,7 +203,10 @@ class Planner:
         return Proposal(spec, self.describe_spec(spec, 3))
 
     async def work_tonight(self, words: str, turn: OpenTurn | None, stranger: str) -> Job:
-        """Plan for the night what a message said, or what a turn answered; once, however often it is asked for."""
+        """Plan the words of a message, or of the message that a turn answered, for the night; return the job.
+
+        Words that are planned already get no second job.
+        """
         jobs, rule = await self.jobs(), self.night
         told = {"turn": turn.id, "conversation": turn.conversation} if turn else {}
         for job in jobs:

@@ -141,7 +141,7 @@ class QuietHours:
         return cls(time.fromisoformat(start.strip()), time.fromisoformat(end.strip()), zone)
 
     def hold(self, job: Job, at: datetime) -> bool:
-        """Whether the job has to wait until they are over."""
+        """Return whether the job has to wait for the end of the quiet hours."""
         once = job.spec.timing["kind"] == "once"
         asked = job.spec.made_by == "person" and (once or job.spec.kind == "remind")
         if asked or job.spec.kind in ("profile", NIGHT):  # they send nothing then
@@ -149,7 +149,7 @@ class QuietHours:
         return self.left(at) > 0
 
     def left(self, at: datetime) -> float:
-        """Seconds until they are over; 0 outside of them."""
+        """Seconds until the quiet hours are over; 0 outside of them."""
         local = at.astimezone(ZoneInfo(self.zone))
         now, end = local.time(), datetime.combine(local.date(), self.end, local.tzinfo)
         within = self.start <= now < self.end
@@ -359,7 +359,7 @@ class Scheduler:
         await asyncio.wait([self._loop])
 
     def wake(self) -> None:
-        """Read the rows now."""
+        """Read the jobs' rows now instead of at the next pass."""
         self._wanted.set()
 
     async def _ring(self) -> None:

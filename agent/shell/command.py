@@ -58,7 +58,7 @@ class ShellCall:
         return self.within.turn
 
     def path(self, path: str) -> str:
-        """A path in the command's arguments, for agent.sandbox.files."""
+        """Resolve a path of the command's arguments against its folder, for agent.sandbox.files."""
         return posixpath.join(self.folder, path)
 
     async def write(self, text: str | bytes) -> None:
@@ -80,7 +80,7 @@ class ShellCall:
         await self.questions.stranger(source)
 
     async def extract(self, question: str, text: str) -> str:
-        """As Call.extract."""
+        """Answer a question from a text of strangers, as Call.extract does."""
         with self.questions.waiting():
             return await self.within.extract(question, text)
 
@@ -105,7 +105,7 @@ Lines = Callable[[ToolContext], Sequence[str]]
 
 
 def no_lines(_context: ToolContext) -> Sequence[str]:
-    """None: those of another subcommand name this one."""
+    """List no line for a command that the line of another one names."""
     return ()
 
 

@@ -102,7 +102,7 @@ class Chat:
 
     @property
     def spoken(self) -> str:
-        """The language of its fixed texts, "" if unknown."""
+        """The language of the program's own texts in the chat, "" if unknown."""
         return self.chosen_language or self.language
 
     @property

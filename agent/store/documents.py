@@ -59,7 +59,7 @@ class SavedDocument:
 
     @property
     def length(self) -> str:
-        """Its length, such as "12 pages"."""
+        """The length of the document, such as "12 pages"."""
         return f"{self.pages} {self.unit}{'' if self.pages == 1 else 's'}"
 
 

@@ -143,7 +143,7 @@ class InboxTable:
         return str(text or "")
 
     async def changes_message(self, edit: Incoming) -> bool:
-        """False where the message has this text already, or another author."""
+        """Whether an edit says something new: not where the stored message has this text or another author."""
         sql = (
             "SELECT words, author FROM inbox WHERE chat = ? AND source = ? AND ref = ? AND ref <> ''"
             " ORDER BY id DESC LIMIT 1"

@@ -295,7 +295,7 @@ class OccurrenceTable:
         return [Occurrence(*row) for row in rows]
 
     async def of_job(self, job: int, limit: int = 20) -> list[Occurrence]:
-        """Newest first."""
+        """Return the occurrences of a job, newest first."""
         sql = f"SELECT {_OCCURRENCE_COLUMNS} FROM occurrences WHERE job = ? ORDER BY due_at DESC LIMIT ?"
         return [Occurrence(*row) for row in await self.database.all(sql, job, limit)]
 
@@ -337,8 +337,8 @@ class OccurrenceTable:
         await self.database.execute(sql, job, keep, why, self.database.clock())
 
     async def requeue_interrupted(self, running: Collection[int]) -> None:
-        """Set running occurrences with nothing in the outbox and no inbox row to due again, but for those of
-        jobs that are `running` in this process."""
+        """Set running occurrences to due again that a process has left: without a row in outbox or inbox, and of
+        no job that is `running` in this process."""
         await self.database.execute(
             f"UPDATE {_OPEN} SET state = 'due' WHERE {_RUNNING} AND outbox IS NULL"
             f" AND NOT EXISTS (SELECT 1 FROM inbox WHERE {_ITS_ROW})"

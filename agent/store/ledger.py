@@ -61,7 +61,7 @@ class LedgerRow:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The ledger's number of rows, its head, and a sentence about what is wrong, empty for nothing."""
+    """What a check of the ledger found: how many rows, the hash of the last, and what is wrong ("": nothing)."""
 
     rows: int
     head: str
@@ -150,7 +150,7 @@ class LedgerTable:
         return partial(self.secret_used, name, url)
 
     async def rows(self, since: float = 0.0, chat: str | None = None) -> list[LedgerRow]:
-        """Oldest first."""
+        """Return the rows since an instant, of one chat if it is given, oldest first."""
         sql = f"{_SELECT} WHERE at >= ?1 AND (?2 IS NULL OR chat = ?2) ORDER BY number"
         return [LedgerRow(*row) for row in await self.database.all(sql, since, chat)]
 

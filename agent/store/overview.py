@@ -90,7 +90,7 @@ class Overview:
         return found[0] if found else None
 
     async def turns_of(self, ids: Collection[str]) -> list[TurnLine]:
-        """Those of these turns that are kept, newest first."""
+        """The given turns, as far as they are kept, newest first."""
         return await self._lines("SELECT value FROM json_each(?)", json.dumps([*ids]))
 
     async def newest(self) -> tuple[int, int]:
@@ -294,7 +294,7 @@ class Overview:
         return [*waiting, *decided]
 
     async def grants(self) -> list[dict[str, Any]]:
-        """Standing permissions."""
+        """The standing permissions of all chats."""
         return await self.database.dicts(
             "SELECT chat, scope, granted_by, granted_at, (SELECT title FROM chats WHERE key = chat) AS title"
             " FROM grants ORDER BY chat, scope"
@@ -306,7 +306,7 @@ class Overview:
         )
 
     async def ledger(self) -> list[dict[str, Any]]:
-        """The newest 100 rows."""
+        """The newest 100 rows of the ledger."""
         sql = "SELECT number, at, kind, chat, facts FROM ledger ORDER BY number DESC LIMIT 100"
         return await self.database.dicts(sql)
 

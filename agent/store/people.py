@@ -178,6 +178,6 @@ class LinkTable:
         return bool(gone)
 
     async def of(self, chat: str) -> list[str]:
-        """The other chats linked with it."""
+        """The other chats that are linked with this one."""
         rows = await self.database.all(f"SELECT key FROM chats WHERE key IN {LINKED}", chat)
         return sorted(row[0] for row in rows if row[0] != chat)

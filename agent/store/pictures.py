@@ -16,12 +16,12 @@ REFERENCE = "picture:"
 
 
 def data_url(kind: str, content: bytes) -> str:
-    """`kind` is a MIME type."""
+    """Make the data URL of a picture; `kind` is its MIME type."""
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
 def parts(url: str) -> tuple[str, bytes]:
-    """MIME type and bytes of a data URL."""
+    """Divide a data URL into MIME type and bytes."""
     head, _, body = url.partition(",")
     return head.removeprefix("data:").removesuffix(";base64"), base64.b64decode(body)
 

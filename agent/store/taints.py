@@ -52,8 +52,8 @@ class TaintTable:
             return str(await tx.value(_KEPT, chat) or "")
 
     async def clear(self, chat: str, upto: int, by: str) -> int:
-        """Clear the current conversation's taints up to an id, because an owner vouches for them; how many.
-        The messages they stand for count as the owner's from then on, and the model's about them as its own."""
+        """Clear the current conversation's taints up to an id, because an owner vouches for them; return how many.
+        Messages with these taints count as the owner's from then on, and answers to them as the model's own words."""
         async with self.database.write() as tx:
             conversation = await tx.value("SELECT conversation FROM chats WHERE key = ?", chat)
             cleared = await tx.all(

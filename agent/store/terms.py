@@ -123,7 +123,7 @@ def _terms(text: str) -> Iterator[str]:
 
 
 def parts(text: str) -> str:
-    """The ends of its longer words, so that a part of a compound is found as a prefix: "protokoll" in
+    """List the ends of a text's longer words, so that a part of a compound is found as a prefix: "protokoll" in
     Übergabeprotokoll, a word behind an article of Arabic or Hebrew. Also the whole of what a hyphen or an apostrophe
     divides ("email" in E-Mail, "1299" in 1,299), and the pieces of letters and digits ("7231" in RFC7231)."""
     whole = map(fold, map(undivided, _DIVIDED.findall(text)))

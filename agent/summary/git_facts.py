@@ -227,7 +227,7 @@ TEST_PATH = re.compile(
 
 
 def changed_files(values: Sequence[bytes]) -> Iterator[FileChange]:
-    """`git diff --numstat -z`: after the numbers the path, or two records with the old and new one."""
+    """Parse `git diff --numstat -z`: behind the numbers stands the path, or two records with the old and the new one."""
     rest = iter(values)
     for value in rest:
         added, removed, path = value.split(b"\t", 2)
@@ -247,7 +247,7 @@ def sums(changes: Sequence[FileChange]) -> tuple[int, int, int]:
 
 
 def total_sums(text: bytes) -> tuple[int, int, int]:
-    """` 3 files changed, 7 insertions(+), 2 deletions(-)`: what is zero is left out."""
+    """Parse ` 3 files changed, 7 insertions(+), 2 deletions(-)`, from which git leaves out what is zero."""
     found = [re.search(rb"(\d+) " + word, text) for word in (b"file", b"insertion", b"deletion")]
     touched, added, removed = (int(match[1]) if match else 0 for match in found)
     return touched, added, removed

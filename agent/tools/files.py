@@ -113,7 +113,7 @@ async def edit_file(call: Call, path: str, old: str, new: str) -> Output:
 
 
 async def as_spelled(files: Files, path: str) -> str:
-    """The path of the file that looks the same: a Mac writes ü as u and two points, which nobody can see."""
+    """Return the path as its file is spelled: ü may be one character or, from a Mac, u and two points."""
     parent, name = posixpath.split(path)
     if name.isascii():
         return path
@@ -206,8 +206,7 @@ async def near_names(files: Files, path: str) -> str:
 
 
 def split_lines(text: str, *, keepends: bool = False) -> list[str]:
-    """The lines of a text as grep, git and editors count them: a line feed ends each, nothing else. Split in
-    pieces (PIECE)."""
+    """Split a text into lines as grep, git and editors count them: a line feed ends each, nothing else does."""
     lines, at = list[str](), 0
     while at < len(text):
         end = text.find("\n", at + PIECE) + 1 or len(text)
@@ -263,7 +262,7 @@ def edited(text: str, old: str, new: str, path: str) -> tuple[bytes, str, str]:
 
 
 def occurrences(text: str, old: str) -> Iterator[int]:
-    """The positions of `old`, without overlapping ones; searched in pieces (PIECE)."""
+    """Yield the positions of `old` in the text, which do not overlap."""
     at = 0
     while at < len(text):
         found = text.find(old, at, at + PIECE + len(old) - 1)

@@ -144,7 +144,7 @@ async def grep(
 
 
 def plain_words(pattern: str) -> str:
-    """What stands in a regular expression without its signs."""
+    """The words of a regular expression, without its special characters."""
     return " ".join(re.findall(r"\w+", re.sub(r"\\[A-Za-z]", " ", pattern)))
 
 

@@ -97,7 +97,7 @@ async def pieces(box: Sandbox, path: str, seconds: float) -> AsyncGenerator[tupl
 
 
 def duration(samples: bytes, rate: int) -> float:
-    """Seconds."""
+    """The length of a recording in seconds."""
     return len(samples) / WIDTH / rate
 
 

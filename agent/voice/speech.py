@@ -43,7 +43,7 @@ class Speech:
     models: Path
 
     async def say(self, box: Sandbox, sentence: str, language: str) -> bytes:
-        """Samples of SPOKEN_RATE. Raises ToolError."""
+        """Speak a text; return its samples, SPOKEN_RATE a second. Raises ToolError."""
         voice, piper = self.voice(language), piper_program()
         if voice and piper:
             argv, folders = piper_in_sandbox(piper)

@@ -120,7 +120,7 @@ def parts_of(url: str) -> tuple[str, int, str, str]:
 
 
 async def get(url: str, addresses: Sequence[str], kinds: Sequence[str]) -> Downloaded | str:
-    """The page, or the address that it redirects to."""
+    """Fetch one address; return the page, or the address that it redirects to."""
     connector = aiohttp.TCPConnector(resolver=CheckedAddresses(addresses), use_dns_cache=False)
     session = open_session(connector=connector, headers=HEADERS)
     try:

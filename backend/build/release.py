@@ -109,7 +109,7 @@ def choose_kind(found: InstalledGpus, glibc: tuple[int, ...]) -> tuple[ReleaseKi
 
 
 def glibc_version() -> tuple[int, ...]:
-    """Such as (2, 36); empty with another C library."""
+    """The version of glibc, such as (2, 36); empty with another C library."""
     try:
         _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").split()
         return tuple(map(int, version.split(".")))

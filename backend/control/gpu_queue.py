@@ -106,7 +106,7 @@ class GpuRequestQueue:
 
     @contextmanager
     def turn(self, chat: str, on_change: OnChange) -> Iterator[Ticket]:
-        """Be in the queue for a turn for the block; it is open once `on_change` is told "held"."""
+        """Queue a turn for the block; the turn is open once `on_change` is told "held"."""
         ticket = Ticket(chat, PERSON, self._now(), on_change)
         self._new_turns.append(ticket)
         self._update()
@@ -154,8 +154,8 @@ class GpuRequestQueue:
         patience: float = LONGEST_TURN_SECONDS,
         last_step: float | None = None,
     ) -> AsyncIterator[None]:
-        """Admit no request for the block, once open turns have ended, at most `patience` seconds, and then
-        running requests, at most `last_step` seconds."""
+        """Wait for open turns to end, at most `patience` seconds, then for running requests, at most `last_step`
+        seconds, and admit no request during the block."""
         self._ending_turns[key] = reason
         self._update()
         try:

@@ -222,7 +222,10 @@ def draft_refusal(model: Header, draft: Header | None) -> Phrase | None:
 
 
 def same_vocabulary(draft: Header, model: Header) -> bool:
-    """llama.cpp's own rule (common_speculative_are_compatible): Qwen2.5's 0.5B and 14B differ by 128."""
+    """Whether a draft model has the model's vocabulary, by llama.cpp's common_speculative_are_compatible.
+
+    Some tokens may differ: those of Qwen2.5's 0.5B and 14B differ by 128.
+    """
     key = "tokenizer.ggml.tokens.digest"
     digests = {header.values[key] for header in (draft, model) if key in header.values}
     return (

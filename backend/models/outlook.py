@@ -128,7 +128,7 @@ def candidates(
 
 
 def profile_candidate(profile: Profile, machine: Machine) -> Outlook:
-    """Computed from the header of its file if that is here, else from the profile's own figures."""
+    """Judge if a profile fits the machine, by the header of its file if that is here, else by its own figures."""
     profile = profile.for_machine(gpu=bool(machine.cards))
     paths = [locate(source, machine.models) for source in profile.sources]
     here = all(path.is_file() for path in paths[: len(profile.needed)])

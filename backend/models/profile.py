@@ -197,7 +197,7 @@ class Profile:
 
     @property
     def splits(self) -> bool:
-        """Whether it uses all GPUs together instead of one."""
+        """Whether the profile uses all GPUs together instead of one."""
         return self.flag("--split-mode") in ("layer", "tensor")
 
     @property

@@ -88,7 +88,7 @@ class Canary:
     slots: int = 1
 
     async def leaks(self) -> bool:
-        """Raises ServerAway and ServerRefused."""
+        """Whether one conversation's prompt got into another's. Raises ServerAway and ServerRefused."""
         suspected = False
         for _ in range(1 + REPEATS):
             sign = await self.compare(random_names(2 + FRESH))
@@ -100,7 +100,7 @@ class Canary:
         return False
 
     async def compare(self, names: Sequence[str]) -> Sign | None:
-        """Let the conversations take turns, with the first two names; what shows that one saw a name it should not.
+        """Let two conversations take turns, each with a name; return the sign that one saw the other's, None for none.
 
         After each turn their openings, in which nobody has a name yet, are asked for it once more: what has got into
         them has no name of their own to compete with.
@@ -189,7 +189,7 @@ class Canary:
 
 
 def risen(before: Answer, after: Answer) -> dict[str, float]:
-    """By how much each name has become more probable; empty where the server gives no probabilities."""
+    """Compute by how much each name has become more probable; empty where the server gives no probabilities."""
     return {name: after.names[name] - was for name, was in before.names.items() if after.names}
 
 

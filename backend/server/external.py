@@ -127,10 +127,10 @@ class ExternalServers:
         """Nothing to await: an external server saves no prompts."""
 
     async def save(self, chat: str) -> None:
-        """Nothing to do."""
+        """Do nothing: what an external server caches is its own."""
 
     async def forget(self, chat: str) -> None:
-        """Nothing to do."""
+        """Do nothing: what an external server caches is its own."""
 
     def completed(self, report: CompletionReport) -> None:
         self._failing = report.status == 0 or report.status >= SERVER_ERROR

@@ -54,7 +54,7 @@ class Lending:
 
     @property
     def left(self) -> float:
-        """Seconds until the end; no more for a clock that was set back."""
+        """Seconds until the card is to be given back; a clock that is set back makes them no more."""
         if not self.lend:
             return 0.0
         by_clock = (self.lend.until - self.state.now()).total_seconds()
@@ -75,7 +75,7 @@ class Lending:
         return Phrase(form, reason=reason)
 
     def begin(self, seconds: float, known: frozenset[int] | None = None) -> None:
-        """Lend the card from now on, or for another time; 0 seconds take it back."""
+        """Lend the card for `seconds` from now on, also if it is lent already; 0 takes it back."""
         again = self.lend is not None
         if not seconds and not again:
             return

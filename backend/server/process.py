@@ -51,7 +51,7 @@ class ServerLog:
         return b"".join(self.tail).decode("utf-8", "replace").splitlines()[-last:]
 
     def first(self) -> list[str]:
-        """The first lines."""
+        """The first lines of the log."""
         return self.head.decode("utf-8", "replace").splitlines()
 
     def everything(self) -> list[str]:

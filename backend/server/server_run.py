@@ -81,7 +81,7 @@ class ServerRun:
 
     @property
     def served(self) -> bool:
-        """Whether it has written a token for a client."""
+        """Whether the server has written a token for a client."""
         return self.monitor is not None and self.monitor.served
 
     @property

@@ -149,7 +149,10 @@ class LoadStallDetector:
     measured: tuple[float, float] = (0.0, 0.0)  # when, and CPU seconds by then
 
     def check(self, at: float, cpu_seconds: float, marks: tuple[float, ...]) -> Cause | None:
-        """`marks`: bytes read, resident MiB, bytes printed."""
+        """Return why loading counts as stalled at the time `at`, None while it goes on.
+
+        `marks`: bytes read, resident MiB, bytes printed.
+        """
         steps = zip(marks, self.marks, LOAD_STEPS, strict=True)
         then, before = self.measured
         if at - then >= FROZEN_SECONDS:

@@ -115,7 +115,7 @@ class Warmer:
         return min(probe.cached, len(tokens))
 
     async def save(self, tokens: list[int]) -> bool:
-        """Save the slot, and delete the oldest files; False where that is of no use."""
+        """Save the slot to a file and delete the oldest files; return whether a new whole file was written."""
         file = self.slot_file(tokens)
         if self.slots > 1 or len(tokens) < LEAST_SAVED or file.exists():
             return False

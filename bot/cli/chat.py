@@ -272,7 +272,7 @@ class Conversation:
             await terminal.send(reply=id, value=decided)
 
     async def keep(self, files: Sequence[dict[str, Any]], caption: str) -> str:
-        """Write files that the agent sends into the folder; "" or what went wrong."""
+        """Write files from the agent to the folder of this terminal; return what went wrong, "" for nothing."""
         content = [(BytesIO(base64.b64decode(each["base64"])), each["name"]) for each in files]
         try:
             await self.screen.send_files(self.chat, content, caption)

@@ -221,7 +221,7 @@ async def clock(_: Settings) -> list[Finding]:
 
 
 def synchronised() -> str:
-    """ "yes" or "no"; empty where systemd does not say."""
+    """Whether the clock is synchronised: "yes", "no", or "" where systemd does not say."""
     show = ("timedatectl", "show", "--property=NTPSynchronized", "--value")
     with suppress(SetupError):
         return run(*show, check=False, seconds=10)

@@ -68,7 +68,7 @@ async def tonight(context: HandlerContext, call: CommandCall) -> None:
 
 
 async def react_tonight(context: HandlerContext, chat: str, message: str, author: str) -> None:
-    """Have what its author asked with a message, or what a message answers them, done again at night."""
+    """Plan the request of a message, or of the message that it answers, for the night if `author` made it."""
     if turn := await context.store.turns.of_message(chat, message, author):
         with speaking(await context.chosen_language(turn.chat)):
             try:

@@ -135,7 +135,7 @@ TOY, TOY_PROFILE = "pocket.gguf", "pocket"  # the model that ships along
 
 
 async def hello(context: HandlerContext, chat: str, level: AccessLevel) -> None:
-    """The first screen; in a group one line."""
+    """The first screen that a person sees; one line in a group."""
     if context.channel.user_of(chat) is None:
         await context.send(chat, TEXTS.hello)
     else:

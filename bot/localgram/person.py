@@ -175,6 +175,6 @@ def media_details(kind: str, content: bytes, seconds: int) -> Json:
 
 
 def begun(chat: Chat) -> Chat:
-    """Return the chat, started if it is a private one."""
+    """Start the chat if it is a private one that nobody has started; return it."""
     chat.status = chat.status or "member" if chat.private else chat.status
     return chat

@@ -279,7 +279,7 @@ class Completion:
 
 
 def not_shown(text: str, shown: str) -> str:
-    """What of a turn's text is to follow what was shown of it: all of it where that was a preview."""
+    """Return the rest of a turn's text after what was shown of it; all of it if that was a preview."""
     if text.startswith(shown):
         return text[len(shown) :]
     return "\n\n" + text.removesuffix(shown).rstrip()

@@ -290,7 +290,7 @@ def journal(scope: SystemdScope, unit: str) -> str:
 
 
 def unit_states(scope: SystemdScope) -> dict[str, str]:
-    """Each service's state, as systemd names it; "unknown" where it does not answer."""
+    """Return the state of each service in systemd's words; "unknown" where systemd does not answer."""
     states = dict.fromkeys(SERVICES, "unknown")
     with suppress(SetupError):
         for name in states:

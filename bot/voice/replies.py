@@ -186,7 +186,7 @@ def sentences(markdown: str) -> list[str]:
 
 
 def blocks(tokens: Sequence[Token]) -> Iterator[str]:
-    """The words of each paragraph, heading and item; for a block that cannot be read out, a sentence on it."""
+    """Yield the words of each paragraph, heading and item, and a sentence in place of code, tables and formulas."""
     rows, in_table = 0, False
     for token in tokens:
         match token.type:

@@ -58,7 +58,7 @@ class Events:
             raise StreamTooLong
 
     def close(self) -> Iterator[Any]:
-        """The event that the end of the stream completes."""
+        """Yield the event that ended with the stream, without an empty line behind it."""
         line, self._line = bytes(self._line), bytearray()
         yield from self._take(line)
         yield from self._dispatch()

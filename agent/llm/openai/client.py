@@ -94,7 +94,7 @@ class OpenAIModel:
         return (await self._endpoint()).useful_context
 
     async def shows_prompts(self) -> bool:
-        """Whether its server renders prompts, which `ahead` needs."""
+        """Whether the server renders prompts, which `ahead` needs."""
         return (await self._endpoint()).extras
 
     async def stream(self, request: Request) -> AsyncGenerator[Piece]:

@@ -79,19 +79,19 @@ def opened_thought(prompt: str) -> str:
 
 
 def thought_end(view: ParserView, start: int) -> Outcome:
-    """A closing tag alone: the template has opened the thought, so all before the tag was reasoning."""
+    """Take a closing tag alone for a thought's end: the template has opened it, so all before was reasoning."""
     closing = view.literal(start, LONE_ENDS)
     return Hidden(start + len(closing), drops=True) if isinstance(closing, str) else closing
 
 
 def stray(view: ParserView, start: int) -> Outcome:
-    """Special tokens that mean nothing in an answer."""
+    """Hide special tokens that mean nothing in an answer."""
     found = view.literal(start, (*STRAY, NOISE))
     return Hidden(start + len(found)) if isinstance(found, str) else found
 
 
 def response(view: ParserView, start: int) -> Outcome:
-    """`<response>` around words, as small models answer what reads like a document; around tags it is XML."""
+    """Hide `<response>` around words, as small models answer what reads like a document; around tags it is XML."""
     found = view.literal(start, ("<response>", "</response>"))
     if not isinstance(found, str):
         return found
@@ -105,7 +105,7 @@ def response(view: ParserView, start: int) -> Outcome:
 
 
 def channel(view: ParserView, start: int) -> Outcome:
-    """gpt-oss: `<|channel|>commentary to=functions.NAME ...<|message|>{json}<|call|>`."""
+    """Parse gpt-oss's `<|channel|>commentary to=functions.NAME ...<|message|>{json}<|call|>`."""
     opening = view.literal(start, CHANNELS)
     if not isinstance(opening, str):
         return opening
@@ -158,7 +158,7 @@ def _recipient(view: ParserView, name: str, start: int) -> Outcome:
 
 
 def mistral(view: ParserView, start: int) -> Outcome:
-    """`[TOOL_CALLS]` with a JSON array behind it, or a name and `[ARGS]{json}`."""
+    """Parse `[TOOL_CALLS]` with a JSON array behind it, or a name and `[ARGS]{json}`."""
     opening = view.literal(start, MISTRAL)
     if not isinstance(opening, str):
         return opening
@@ -176,7 +176,7 @@ def mistral(view: ParserView, start: int) -> Outcome:
 
 
 def kimi_k3(view: ParserView, start: int) -> Outcome:
-    """`<|open|>call tool="NAME"<|sep|>`, its arguments likewise, `<|close|>call<|sep|>`."""
+    """Parse `<|open|>call tool="NAME"<|sep|>`, its arguments in the same form, `<|close|>call<|sep|>`."""
     opening = view.literal(start, ("<|open|>call ",))
     if not isinstance(opening, str):
         return opening

@@ -107,7 +107,7 @@ _GEMMA = re.compile(
 
 
 def tag(view: ParserView, start: int) -> Outcome:
-    """`<tool_call>` and its relatives, at `start`."""
+    """Parse `<tool_call>` and its relatives at `start`."""
     opening = view.literal(start, (*SURE, *LIKELY))
     if not isinstance(opening, str):
         return opening
@@ -209,7 +209,7 @@ def _closed(view: ParserView, place: int, calls: list[ParsedCall]) -> Outcome:
 
 
 def function_blocks(view: ParserView, start: int) -> Outcome:
-    """`<function=...>` blocks inside a tag."""
+    """Parse the `<function=...>` blocks inside a tag."""
     calls: list[ParsedCall] = []
     place = start
     while True:
@@ -225,7 +225,7 @@ def function_blocks(view: ParserView, start: int) -> Outcome:
 
 
 def function(view: ParserView, start: int) -> Outcome:
-    """`<function=NAME>{json}</function>`, or with `<parameter=K>` blocks; `<invoke>` likewise."""
+    """Parse the call `<function=NAME>{json}</function>`; it may hold `<parameter=K>` blocks, or be an `<invoke>`."""
     opening = view.literal(start, FUNCTIONS)
     if not isinstance(opening, str):
         return opening
@@ -324,7 +324,7 @@ def glm(view: ParserView, name: str, start: int) -> Outcome:
 
 
 def named_tag(view: ParserView, start: int) -> Outcome:
-    """`<bash><command>ls</command></bash>`: tags with the names of a tool and of its arguments."""
+    """Parse `<bash><command>ls</command></bash>`: tags with the names of a tool and of its arguments."""
     opening = view.literal(start, [f"<{name}>" for name in view.known.tools] or ["<"])
     if not isinstance(opening, str):
         return opening

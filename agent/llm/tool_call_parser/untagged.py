@@ -69,7 +69,7 @@ def bare_json(view: ParserView, start: int) -> Outcome:
 
 
 def may_be_call(view: ParserView, start: int) -> bool:
-    """False as soon as the first keys cannot begin a call."""
+    """Whether the JSON at `start` may become a call; False as soon as its first keys cannot begin one."""
     key = _KEY.match(view.text, start)
     assert key is not None
     if key[1] is None:  # the text may end within the key
@@ -129,7 +129,7 @@ def call_inside(view: ParserView, place: int) -> Outcome:
 
 
 def fence_end(view: ParserView, inner: Hidden) -> Outcome:
-    """Further calls in the same fence, then its end."""
+    """Parse further calls in the same fence, then its end."""
     calls, place = list(inner.calls), inner.end
     while True:
         end = view.after(place, ("```",))
@@ -144,7 +144,7 @@ def fence_end(view: ParserView, inner: Hidden) -> Outcome:
 
 
 def python_call(view: ParserView, start: int) -> Outcome:
-    """`bash(command="ls")`, alone or in a list, with literal arguments only."""
+    """Parse `bash(command="ls")`, alone or in a list, with literal arguments only."""
     head = _PYTHON.match(view.text, start)
     if head is None or head[1] not in view.known:
         return WAIT if name_growing(view, start) else None
@@ -170,7 +170,7 @@ def name_growing(view: ParserView, start: int) -> bool:
 
 
 def headed(view: ParserView, start: int) -> Outcome:
-    """`commentary to=functions.NAME json{...}`, or `Action: NAME` over `Action Input: {...}`."""
+    """Parse `commentary to=functions.NAME json{...}`, or `Action: NAME` over `Action Input: {...}`."""
     head = _HEAD.match(view.text, start)
     if head is None:
         return WAIT if _growing(view, start) else None
@@ -188,7 +188,7 @@ def _growing(view: ParserView, start: int) -> bool:
 
 
 def functionary(view: ParserView, start: int) -> Outcome:
-    """functionary 3.2: `>>>NAME` or, at the beginning, `NAME` on a line, then JSON; `all` stands for words."""
+    """Parse functionary 3.2's `>>>NAME` or, at the beginning, `NAME` on a line, then JSON; `all` stands for words."""
     head = _FUNCTIONARY.match(view.text, start)
     if head is None:
         rest = view.text[start : start + 64]
@@ -210,7 +210,7 @@ def functionary(view: ParserView, start: int) -> Outcome:
 
 
 def functools(view: ParserView, start: int) -> Outcome:
-    """firefunction: `functools[{"name": NAME, "arguments": {...}}]`."""
+    """Parse firefunction's `functools[{"name": NAME, "arguments": {...}}]`."""
     opening = view.literal(start, ("functools[",))
     if not isinstance(opening, str):
         return opening

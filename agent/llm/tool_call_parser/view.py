@@ -73,7 +73,7 @@ class ParserView:
         return not self.final and place + len(rest) >= len(self.text)
 
     def unfinished(self, call: ParsedCall = BROKEN) -> Hidden | Wait:
-        """The outcome for a call that has not ended: `call`, once no more text comes."""
+        """Return the outcome for a call that has not ended: to wait or, if no more text comes, `call`."""
         return Hidden(len(self.text), (call,)) if self.final else WAIT
 
     def after(self, place: int, literals: Iterable[str]) -> int | Wait:

@@ -114,7 +114,10 @@ class Draft:
         return Once(at.astimezone(UTC))
 
     def minutes(self) -> list[int]:
-        """The times of day; a part of the day stands for a time, or says which half of the day a time is in."""
+        """Return the times of day, in minutes after midnight.
+
+        A part of the day ("morning") stands for one, or says in which half of the day the others are.
+        """
         if not self.part:
             return [clock.minute for clock in self.clocks]
         if not self.clocks:
@@ -218,7 +221,7 @@ class Draft:
         return self.on_day(day, minutes[0] - MIDNIGHT if early else minutes[0])
 
     def today(self, minute: int, or_later: bool) -> datetime:
-        """The next such time, of today unless `or_later`."""
+        """Return this minute of today, ahead if it can be; with `or_later` tomorrow's if it is past."""
         day, minute_of_day = self.now.date(), minute % MIDNIGHT
         today, other, tomorrow = (self.on_day(day, minute_of_day + more) for more in (0, 720, MIDNIGHT))  # fmt: skip
         if today > self.now:
@@ -235,7 +238,7 @@ class Draft:
         raise TwoReadings(form.format(first=at, second=other))
 
     def on_day(self, day: date, minute: int, more: timedelta | None = None) -> datetime:
-        """A time of a day, or of the night that ends it."""
+        """Compute the time that is `minute` minutes after a day's begin; over 24 hours it is in the night after it."""
         day += timedelta(days=minute // MIDNIGHT)
         wall = datetime.combine(day, datetime.min.time()) + (more or timedelta())
         wall += timedelta(minutes=minute % MIDNIGHT, seconds=0 if more else self.second)

@@ -105,7 +105,7 @@ def asks_for_reminder(text: str, now: datetime) -> bool:
 
 
 def clauses(text: str) -> Iterator[str]:
-    """The text from each of its clauses on."""
+    """Yield the rest of the text from the beginning of each of its clauses on."""
     yield text
     for clause in CLAUSE.finditer(text):
         yield text[clause.end() :]

@@ -146,7 +146,7 @@ def calendars(call: ShellCall) -> "Calendars":
 
 
 def day_of(call: ShellCall, text: str = "") -> date:
-    """The day of a text; today without one."""
+    """Parse a day such as 2026-12-24, "" for today in the calendars' time zone; UsageError for other text."""
     try:
         today = datetime.now(ZoneInfo(calendars(call).zone)).date()
         return date.fromisoformat(text) if text else today
@@ -240,7 +240,7 @@ async def show(call: ShellCall, found: list[Fields], *, json_: bool, about: bool
 
 
 async def named(call: ShellCall, id: str, *, whole: bool = False) -> tuple[str, Fields, list[str]]:
-    """The account and the entry of an id, and what an owner is shown of it."""
+    """Find an entry by its id; return its account, the entry, and the text that shows it to an owner."""
     if not (match := ID.fullmatch(id)):
         raise UsageError(f"{id[:80]} is no id: calendar find and week show them")
     (one,) = (await ask(call, match[1], "read", id=id))["entries"]
