@@ -17,9 +17,8 @@ from bot.localgram import Person as DemoPerson
 from bot.localgram.feed import SECONDS, Feed, Posted
 from bot.localgram.message import Account, formatted
 from bot.localgram.methods import TABLE, Method, allowed_of
-from bot.localgram.updates import Update, Updates
 from bot.localgram.wire import ApiError, Call, Json, bad_request
-from bot.localgram.world import Made, Query, World
+from bot.localgram.world import Made, Query, Update, Updates, World
 from fakes.localgram_faults import Fault, Faults, FaultyApi, Hold, Kind
 
 Found = TypeVar("Found")

@@ -1,19 +1,23 @@
-"""The HTTP server, on loopback only: /bot<TOKEN>/<method> and /file/bot<TOKEN>/<path>."""
+"""The HTTP server, on loopback only: /bot<TOKEN>/<method>, /file/bot<TOKEN>/<path> and the chat page; its people."""
 
 import inspect
+import itertools
 import json
 import re
 import secrets
 import socket
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
-from typing import cast
+from typing import Any, Self, cast
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from bot.localgram.message import UPLOAD_LIMIT
+from bot.localgram.chat import Chat
+from bot.localgram.message import UPLOAD_LIMIT, Account
 from bot.localgram.methods import TABLE, Method
+from bot.localgram.page import Page
+from bot.localgram.person import Person
 from bot.localgram.wire import ApiError, Call, read_call
 from bot.localgram.world import Made, World
 
@@ -150,3 +154,76 @@ async def listening(routes: list[web.RouteDef], port: int, key: str) -> AsyncIte
             yield listener.getsockname()[1]
         finally:
             await runner.cleanup()
+
+
+class Localgram:
+    """A local Bot API server with its chat page, entered as a context.
+
+    `port` 0 takes a free one. `key` is asked of whoever opens the page; without one, any user of this
+    machine may.
+
+        async with Localgram(token="1:a") as gram:
+            alice = gram.user("Alice")
+            await alice.send("hi")
+            reply = await alice.next_message()
+    """
+
+    def __init__(self, token: str, port: int = 0, *, key: str = "") -> None:
+        self.token = token
+        self.key = key
+        number = int(token.partition(":")[0])
+        self.world = World(Account(number, "Voltaire", "voltaire_bot", is_bot=True))
+        self.port = port
+        self._user_ids = itertools.count(1001)
+
+    async def __aenter__(self) -> Self:
+        """Raises OSError when the port is in use."""
+        self._serving = self._serve()
+        await self._serving.__aenter__()
+        return self
+
+    async def __aexit__(self, *raised: Any) -> None:
+        await self._serving.__aexit__(*raised)
+
+    @asynccontextmanager
+    async def _serve(self) -> AsyncIterator[None]:
+        routes = [*self.api().routes(), *Page(self.world).routes()]
+        async with listening(routes, self.port, self.key) as self.port:
+            try:
+                yield
+            finally:
+                self.world.updates.wake("")
+                for chat in self.world.chats.values():
+                    chat.feed.close()
+
+    def api(self) -> BotApi:
+        return BotApi(self.world, self.token)
+
+    @property
+    def url(self) -> str:
+        """The address for the setting `telegram.base_url`."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def page(self) -> str:
+        """The chat page's address."""
+        return f"{self.url}/?key={self.key}" if self.key else f"{self.url}/"
+
+    def user(
+        self,
+        name: str,
+        *,
+        id: int | None = None,
+        username: str = "",
+        language: str = "en",
+        started: bool = False,
+    ) -> Person:
+        """Create a person. The bot cannot write to them before their first message, unless `started`."""
+        number = next(self._user_ids) if id is None else id
+        first, _, last = name.partition(" ")
+        account = Account(number, first, username, last, language)
+        self.world.people[number] = account
+        chat = Chat(number, "private", name, peer=account, status="member" if started else "")
+        chat.members = {number: account}
+        self.world.chats[number] = chat
+        return Person(self.world, account)
