@@ -19,6 +19,7 @@ from agent.language import translated
 from agent.llm.tool_call_parser import KnownTools
 from agent.messages import Assistant, System, User
 from agent.model import Request, ToolChoice
+from agent.prompt import base_text
 from agent.store.errors import StoreError
 from agent.turn import texts
 from agent.turn.answer_checks import (
@@ -223,7 +224,11 @@ class TurnLoop:
         closed = self.tools.closed if self.tools.done <= {"schedule", "remember"} else ""
         if again and (said := self.tools.letter or closed):
             return Step(Assistant(said))
-        if written := await self.tools.drafted(step.text) or await self.rewrite():
+        if written := (
+            await self.tools.drafted(step.text)
+            or await self.tools.printed()
+            or await self.rewrite()
+        ):
             return written
         found = any(self.tools.outcomes.values())
         if not found and (answer := await self.remembered(step)):
@@ -378,7 +383,7 @@ class TurnLoop:
         """Whether an answer has nothing but the person's own words, or a number or a file out of the air, repeats
         what it was told to do, or says that the model cannot do what it has done."""
         words, found = self.transcript.words(), self.tools.found()
-        if quotes(text, texts.ANSWER_FROM, INSTRUCTION):
+        if quotes(text, f"{texts.ANSWER_FROM} {base_text()}", INSTRUCTION):
             return True
         if not any(self.tools.outcomes.values()):
             return echoes(text, words) or invents(text, "", words, found)

@@ -36,6 +36,8 @@ ADDRESS = re.compile(r"https?://[^\s<>\"'()\[\]]*[^\s<>\"'()\[\].,;:!?]")
 PRINTS = re.compile(r"(echo|printf) [^|<>$`;&\n\d]+")  # words, and nothing else
 # What an answer shows as the content of a file, and its language.
 CODE = re.compile(r"^ *```(\w*)[^\n]*\n(.+?)^ *```", re.DOTALL | re.MULTILINE)
+# A command that prints another version of a file, and leaves the file as it is.
+FILTER = re.compile(r"\s*(?:cat [^|>]+\|\s*)?(?:sed|sort|uniq|tr|awk|tac)\b[^|>]*")
 SHELLS = ("sh", "bash", "shell", "console")
 _FIRST = r"(?:^|[.,:;!?\n] ?|\b(?:please|and|then|now|you|bitte|und|et|y|favor|in \S+\.\w+,?) )"
 _EDIT = (
@@ -232,10 +234,28 @@ class ToolRunner:
         for language, code in CODE.findall(text):
             path = await self.missing_file() or await self._revised(code)
             if path and (language not in SHELLS or path.endswith(".sh")):
-                fields = json.dumps({"path": path, "content": code}, ensure_ascii=False)
-                call = ToolCall(self.turn.new_id(), "write_file", fields)
-                return Step(Assistant("", (call,)))
+                return self._written(path, code)
         return None
+
+    async def printed(self) -> Step | None:
+        """Make a `write_file` call of what a filter printed of the file that the message wants changed, where that is
+        as it was: small models forget sed's -i. Returns None if there is none."""
+        if not await self.to_edit():
+            return None
+        path = await self.unchanged()
+        held = await self._held(path)
+        for call, text in self.transcript.results():
+            command = str((arguments_of(call.arguments) or {}).get("command"))
+            filtered = FILTER.fullmatch(command) and posixpath.basename(path) in command
+            lines = text.splitlines()
+            version = lines != held and (len(lines) == len(held) or set(lines) == set(held))
+            if filtered and version and self.outcomes.get(call.id):
+                return self._written(path, f"{text}\n")
+        return None
+
+    def _written(self, path: str, content: str) -> Step:
+        fields = json.dumps({"path": path, "content": content}, ensure_ascii=False)
+        return Step(Assistant("", (ToolCall(self.turn.new_id(), "write_file", fields),)))
 
     async def _revised(self, code: str) -> str:
         """The file that the message wants changed, was not yet, and that the code is a version of; else ""."""

@@ -990,6 +990,8 @@ class TestAnswersOfSmallModels:
         [
             "One file. It is told in the person's language, with names, numbers and units.",
             "This is provided with names, numbers, and units as they stand there.",
+            "This machine's name, memory, disks and GPU: one file.",
+            "As soon as a result answers the question, answer: one file.",
         ],
     )
     async def test_what_it_was_told_to_do_is_no_answer(self, bench: Bench, answer: str) -> None:
@@ -1111,10 +1113,10 @@ class TestAnswersOfSmallModels:
         self, bench: Bench, wish: str
     ) -> None:
         bench.constrain, bench.contents = "always", {"names.txt": b"Zoe\nAnna"}
-        bench.results["sort names.txt"] = "Anna\nZoe"
+        bench.results["python3 a.py"] = "Anna\nZoe"
         bench.journal.messages[-1] = User(wish)
         told = "Anna and Zoe are sorted."
-        finished = await bench.run(calls("bash", command="sort names.txt"), says(told))
+        finished = await bench.run(calls("bash", command="python3 a.py"), says(told))
         assert finished.text == f"{told}\n\n{texts.AS_IT_WAS.format(path='names.txt')}"
 
     @pytest.mark.parametrize(
@@ -1275,6 +1277,34 @@ class TestAnswersOfSmallModels:
         told = says(f"Run `ls`, or:\n```sh\nls -l\n```\nor\n```python\n{shown}```\nSave it.")
         await bench.run(run, told, answer, answer, answer)
         assert bench.contents["area.py"] == (shown.encode() if written else held)
+
+    @pytest.mark.parametrize(
+        ("wish", "command", "printed", "written"),
+        [
+            ("Sort a.txt", "sort a.txt", "ann\nbob\ncid", True),
+            ("sort the names in a.txt please", "cat a.txt | sort", "ann\nbob\ncid", True),
+            ("Sort a.txt", "sort -u /workspace/a.txt", "ann\nbob\ncid", True),
+            ("replace bob by rob in a.txt", "sed 's/bob/rob/' a.txt", "cid\nann\nrob", True),
+            ("Ersetze bob durch rob in a.txt", "sed -e s/bob/rob/ a.txt", "cid\nann\nrob", True),
+            ("Sort a.txt", "sort b.txt", "x\ny\nz", False),  # another file
+            ("Sort a.txt", "sort a.txt | head -1", "ann", False),
+            ("Sort a.txt", "cat a.txt", "cid\nann\nbob", False),  # as it was
+            ("replace bob in a.txt", "sed -n /bob/p a.txt", "bob", False),  # a part
+            ("Show a.txt sorted", "sort a.txt", "ann\nbob\ncid", False),  # only shown
+        ],
+    )
+    async def test_what_a_filter_printed_of_a_file_that_is_to_be_changed_is_written(
+        self, bench: Bench, wish: str, command: str, printed: str, written: bool
+    ) -> None:
+        held = b"cid\nann\nbob\n"
+        bench.constrain, bench.contents = "always", {"a.txt": held}
+        bench.contents["/workspace/a.txt"] = held
+        bench.results[command] = printed
+        bench.journal.messages[-1] = User(wish)
+        await bench.run(
+            calls("bash", command=command), *[says(f"It is done: {printed}")] * 3, says("Done.")
+        )
+        assert bench.contents["a.txt"] == (f"{printed}\n".encode() if written else held)
 
     @pytest.mark.parametrize(
         "torn",
