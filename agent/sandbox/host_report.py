@@ -1,6 +1,7 @@
 """The text of /host.txt: a description of the machine for the model, fresh at each call and without secrets."""
 
 import os
+import re
 import shutil
 import socket
 from collections.abc import Iterator
@@ -41,6 +42,7 @@ class HostReport:
             Phrase("name: {name}", name=self._name),
             Phrase("time: {weekday} {at}", weekday=WEEKDAYS[now.weekday()], at=at),
             Phrase("uptime: {span}", span=uptime()),
+            Phrase("processor: {name}", name=processor()),
             Phrase("load: {load} on {count} cores", load=load, count=cores),
             memory(),
             *disks(self.state),
@@ -74,6 +76,13 @@ def has_matplotlib(usr: Path = Path("/usr")) -> bool:
     if python.parent == usr / "bin":
         places = [usr / "lib/python3/dist-packages", of_pip / "dist-packages"]
     return any((place / "matplotlib").is_dir() for place in places)
+
+
+def processor() -> str:
+    """Its name, as the kernel tells it; where it does not, the machine's architecture."""
+    told = Path("/proc/cpuinfo").read_text("utf-8", "replace")
+    named = re.search(r"^model name\s*: *(.+)$", told, re.MULTILINE)
+    return named[1] if named else os.uname().machine
 
 
 def uptime() -> list[Phrase]:

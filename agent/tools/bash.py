@@ -17,6 +17,8 @@ DOWNLOAD = re.compile(r"\b(?:curl|wget)\b.*https?://(?!localhost|127\.|\[::1)", 
 NO_OUTPUT = "(done, no output)"
 READ_ONLY_GIT = re.compile(r"(/\.git/|\.lock').*Read-only file system")
 NO_REPOSITORY = re.compile(r"fatal: not a git repository")
+NO_HARDWARE = re.compile(r"/sys/|/proc/bus/|/dev/mem\b|dmidecode|lspci|lsusb")
+HARDWARE = "The machine's hardware is not shown here: cat /host.txt tells of it."
 READ_ONLY_REPO = re.compile(r"Read-only file system")
 NAME_REPOS = (
     "Repositories that others write to are there for a command that names /repos itself: "
@@ -42,6 +44,8 @@ async def bash(
     if result.exit_code and NO_REPOSITORY.search(result.output):
         folders = sorted(path.parent.name for path in call.sandbox.workspace.glob("*/.git"))
         text += f"\nFolders with a repository: {', '.join(folders[:8])}." if folders else ""
+    if result.exit_code and NO_HARDWARE.search(result.output):
+        text += f"\n{HARDWARE}"
     browser = call.context.browser
     unread = (
         browser and browser.reading != "never" and not result.hosts and DOWNLOAD.search(command)

@@ -109,6 +109,17 @@ async def test_git_outside_of_a_repository_is_told_where_one_is(call: Call) -> N
     assert "Folders" not in (await bash.run(call, {"command": "cd notes; cat x"})).text
 
 
+async def test_what_asks_for_the_hardware_is_told_where_it_is_described(call: Call) -> None:
+    for command in (
+        "cat /sys/class/thermal/temp",
+        "lscpu -e; ls /sys/devices/system/cpu",
+        "dmidecode",
+    ):
+        told = (await bash.run(call, {"command": f"{command}; false"})).text
+        assert told.endswith("cat /host.txt tells of it."), told
+    assert "host.txt" not in (await bash.run(call, {"command": "cat nothing"})).text
+
+
 async def test_plans(call: Call) -> None:
     given = {"when": "at 8", "task": "water"}
     assert await schedule.run(call, given) == Output(

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agent.language import languages, speaking
-from agent.sandbox.host_report import HostReport
+from agent.sandbox.host_report import HostReport, processor
 from backend.protocol import Gpu, Phrase, ServerStatus, Speed, Status
 from bot.localgram.world import Query
 from bot.telegram.inline import facts
@@ -36,12 +36,13 @@ def test_the_lines_are_those_that_the_words_name() -> None:
 
 def test_the_lines_are_in_the_language_spoken_and_found_by_its_words() -> None:
     report = full(Path("/"))
+    assert facts(report, "processor") == [f"processor: {processor()}"] != ["processor: "]
     told = {}
     for code in languages():
         with speaking(code):
             told[code] = facts(report, "")
             name = facts(report, "disk")[0].partition(" ")[0]
-            assert facts(report, f"{name}?") == facts(report, "disk") == [told[code][5]]
+            assert facts(report, f"{name}?") == facts(report, "disk") == [told[code][6]]
     for number, english in enumerate(told["en"]):
         for code in languages()[1:]:
             assert told[code][number] != english or english.endswith(("vm", "qwen3-4b")), code
