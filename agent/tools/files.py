@@ -221,13 +221,13 @@ def split_lines(text: str, *, keepends: bool = False) -> list[str]:
 def shown_lines(text: str, path: str, first: int, last: int, limit: int) -> str:
     """Lines `first` to `last`, as many as fit into `limit` bytes; ToolError where there are none.
 
-    A short text is shown whole where its first line is asked for: small models fill in both numbers with 1.
+    A short text is shown whole where its first line alone is asked for, or line 0: small models fill in both numbers.
     """
     lines = split_lines(text, keepends=True)
     if not lines:
         return f"{path} is empty."
     start, end = max(first, 1), last if last > 0 else len(lines)
-    if start == end == 1 and len(text) <= SHORT_TEXT:
+    if (first < 1 or start == end == 1) and len(text) <= SHORT_TEXT:
         end = len(lines)
     if start > len(lines):
         raise ToolError(f"{path} has only {len(lines)} lines.")

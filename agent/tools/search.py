@@ -103,12 +103,13 @@ async def list_files(
         biggest = -1
     lines = [sized(place, *file, biggest) for file in files[: OTHERS if told else None]]
     shown = bounded(call, lines, int(count), "files more; use a narrower pattern")
-    return Output(f"{told}{counted(int(count), 'file')}:\n{shown}")
+    order = ", newest first" if int(count) > 1 else ""
+    return Output(f"{told}{counted(int(count), 'file')}{order}:\n{shown}")
 
 
 def sized(place: SandboxPath, size: int, name: str, biggest: int) -> str:
-    """A file's line; small models find the biggest of a list only where it is named."""
-    told = "bytes, the biggest" if size == biggest else "bytes"
+    """A file's line; small models find the biggest of a list, or an empty one, only where it is named."""
+    told = "bytes, the biggest" if size == biggest else "bytes" if size else "bytes, empty"
     return f"{in_full(place, name.translate(QUESTION_MARKS))} ({size} {told})"
 
 

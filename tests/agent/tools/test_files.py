@@ -168,9 +168,16 @@ async def test_the_home_that_models_make_up_is_the_workspace_in_every_tool(box: 
 async def test_of_a_short_text_the_first_line_alone_is_not_what_was_meant(box: Box) -> None:
     await box.use(bash, command="seq 10 > short; seq 1000 > long")
     whole = "\n".join(map(str, range(1, 11)))
-    for junk in ({"first": 1, "last": 1}, {"last": 1}, {"first": 0, "last": 0}, {"first": -1}):
+    for junk in (
+        {"first": 1, "last": 1},
+        {"last": 1},
+        {"first": 0, "last": 0},
+        {"first": -1},
+        {"first": 0, "last": 2},
+    ):
         assert await box.text(read_file, path="short", **junk) == whole
     assert await box.text(read_file, path="short", first=5, last=5) == "5"
+    assert await box.text(read_file, path="short", first=1, last=2) == "1\n2"
     assert await box.text(read_file, path="long", first=1, last=1) == "1"
 
 
