@@ -49,7 +49,14 @@ from agent.turn.leak_guard import LeakGuard
 from agent.turn.model_caller import ModelCaller, thought_alone
 from agent.turn.repetition import without_repetition
 from agent.turn.step import Step, call_alone, read_step, with_words
-from agent.turn.tool_runner import ACTING, LONGEST_LETTER, SPEAKS_OF_FILE, ToolRunner, described
+from agent.turn.tool_runner import (
+    ACTING,
+    LONGEST_LETTER,
+    SPEAKS_OF_FILE,
+    WANTS_WORDS,
+    ToolRunner,
+    described,
+)
 from agent.turn.turn import Constrain, Ending, Turn
 from agent.turn.untrusted_reader import Reader
 
@@ -150,8 +157,12 @@ class TurnLoop:
                 await self.tools.read_pages(words)
                 await self.tools.search_sent(words)
         while not (limit := self.limit_reached()):
-            astray = self.constrained and self.tools.astray and not self.shelled
-            step = await (self.command() if astray else self.ask())
+            lost = self.constrained and not self.shelled
+            if lost and self.tools.counts_by_eye:
+                self.shelled = True
+                step = await self.ask(tool_choice="required", only=frozenset({"bash"}))
+            else:
+                step = await (self.command() if lost and self.tools.astray else self.ask())
             if self.constrain == "missed call" and not (step.calls or self.tools.outcomes):
                 self.constrained |= self._missed_call(step.text)
             self.tools.careful = self.constrained
@@ -224,11 +235,12 @@ class TurnLoop:
         closed = self.tools.closed if self.tools.done <= {"schedule", "remember"} else ""
         if again and (said := self.tools.letter or closed):
             return Step(Assistant(said))
-        if written := (
-            await self.tools.drafted(step.text)
-            or await self.tools.printed()
-            or await self.rewrite()
-        ):
+        if written := await self.tools.printed():
+            await self.act(written)
+            step = await self.ask(tool_choice="none", results=self.tools.results())
+            stands = step.text and not (instructs(step.text) or self._groundless(step.text))
+            return step if stands else Step(Assistant(self.tools.report()))
+        if written := await self.tools.drafted(step.text) or await self.rewrite():
             return written
         found = any(self.tools.outcomes.values())
         if not found and (answer := await self.remembered(step)):
@@ -321,10 +333,10 @@ class TurnLoop:
 
     async def own_knowledge(self) -> Step | None:
         """Ask the model to answer from what it knows, after the tools found nothing. Returns its answer, marked as the
-        model's own; None if the message is no question, speaks of a file, or got no usable answer."""
+        model's own; None if the message wants no words, speaks of a file, or got no usable answer."""
         words = self.transcript.words()
-        question = words.rstrip().endswith(("?", "？")) and not SPEAKS_OF_FILE.search(words)
-        if not question or not (step := await self.own_words()):
+        asks = words.rstrip().endswith(("?", "？")) or WANTS_WORDS.match(words)
+        if not asks or SPEAKS_OF_FILE.search(words) or not (step := await self.own_words()):
             return None
         return of_its_own(step)
 

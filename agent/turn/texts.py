@@ -70,6 +70,7 @@ UNREAD = (
 UNASKED = "Not written: it would leave a part of {path} alone, and the message does not ask for that. Answer with it."
 ASKED_ABSENT = "Not written: the message asks what {path} has, and there is no such file. Say so."
 ONLY_ASKED = "Not written: the message asks a question, and {path} stays as it is. Answer it."
+BY_SHELL = "Not written: the message wants a file copied, moved or deleted, as it is. Call bash: cp, mv or rm."
 REMINDER = "This is no note: the person wants to be reminded at a time. Call schedule, with the time in their words."
 DONE = "It is done."  # what a model that answers from results reads of one without output
 ANSWER_FROM = (

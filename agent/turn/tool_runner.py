@@ -51,6 +51,22 @@ _MOVE = (
 )
 WANTS_EDIT = re.compile(f"{_FIRST}(?:{_EDIT})", re.IGNORECASE)
 WANTS_CHANGE = re.compile(f"{_FIRST}(?:{_EDIT}|{_MOVE})", re.IGNORECASE)
+WANTS_MOVE = re.compile(f"{_FIRST}(?:{_MOVE})", re.IGNORECASE)
+_NUMBER = r"(?:\d+|two|three|zwei|drei|deux|trois|dos|tres)"
+_END = r"(?:first|last|(?:erste|letzte|premi[eè]re|derni[eè]re|primera|última)[ns]?)"
+COUNTING = re.compile(
+    r"\b(?:how many|sum|total|average|mean|median|count|highest|lowest|maximum|minimum"
+    r"|wie ?viele|summe|durchschnitt|insgesamt|zähl\w*|höchste\w*|niedrigste\w*"
+    r"|combien de|somme|moyenne|compte|plus (?:haut|bas|élevé)e?"
+    r"|cuánt[oa]s|suma|promedio|media|cuenta|más (?:alt|baj)[oa]|сколько|сумм\w+|средн\w+"
+    rf"|{_END} {_NUMBER}|{_NUMBER} {_END})\b|多少|总和|平均",
+    re.IGNORECASE,
+)
+WANTS_WORDS = re.compile(
+    r"\W*(?:please |can you |could you |bitte )*(?:translate|explain|define|describe|tell me|write|compose|suggest|name"
+    r"|übersetz|erklär|beschreib|schreib|tradui|expli|décri|écri|traduc|describ|escrib|перевед|объясн|напиши)",
+    re.IGNORECASE,
+)
 WANTS_LESS = re.compile(
     r"\b(?:delete|remove|drop|cut|keep|only|filter|clean|trim|shorten|dedup|duplicat|unique|overwrite|replace"
     r"|lösch|entfern|behalt|kürz|doppelt|supprim|enlev|retir|gard|raccourc|elimin|borra|quita|acorta)",
@@ -339,6 +355,13 @@ class ToolRunner:
         """Whether the message wants something changed, and files were read at most."""
         return self.done <= LOOKING and bool(WANTS_CHANGE.search(self.transcript.words()))
 
+    @property
+    def counts_by_eye(self) -> bool:
+        """Whether the message asks for a count, a sum or the ends of a file, and files were looked at only."""
+        words = self.transcript.words()
+        looked = bool(self.done) and self.done <= LOOKING
+        return looked and bool(COUNTING.search(words) and SPEAKS_OF_FILE.search(words))
+
     async def missed(self) -> str:
         """The tool for what the message asks beside what was done, where it was not tried: a reminder, or to be sent a
         file that is there; "" if nothing is missing."""
@@ -534,6 +557,9 @@ class ToolRunner:
         seen = any(name in earlier.arguments for earlier in ran)
         if tool.name == "edit_file" or arguments.get("append") or (seen and wanted):
             return
+        made = WANTS_EDIT.search(words) or ALSO_WRITE.search(words)
+        if WANTS_MOVE.search(words) and not made and name in words:
+            raise ToolError(texts.BY_SHELL)
         content = str(arguments.get("content", ""))
         kept = content.splitlines()
         if seen and len(kept) < len(held) and set(kept) <= set(held):

@@ -1012,7 +1012,16 @@ class TestAnswersOfSmallModels:
         )
         assert finished.text == answer
 
-    @pytest.mark.parametrize("words", ["What is the capital of France?", "Wer schrieb den Faust?"])
+    @pytest.mark.parametrize(
+        "words",
+        [
+            "What is the capital of France?",
+            "Wer schrieb den Faust?",
+            "translate 'the big town' into German",
+            "Please explain what a capital is.",
+            "Schreib ein Gedicht",
+        ],
+    )
     async def test_a_question_for_which_tools_found_nothing_is_answered_from_knowledge(
         self, bench: Bench, words: str
     ) -> None:
@@ -1029,6 +1038,7 @@ class TestAnswersOfSmallModels:
             ("Who is logged in?", "I'm sorry, I cannot see that."),
             ("How many users are there?", "There are 3 users."),
             ("What does the file say?", "It says hello."),
+            ("translate letter.txt into French", "Bonjour."),
             ("Turn on the lamp.", "The lamp is on."),
         ],
     )
@@ -1651,6 +1661,54 @@ class TestAnswersOfSmallModels:
         assert bench.model.requests[1].only == {"bash"}
         assert "repository" not in str(bench.model.requests[1].messages)
 
+    @pytest.mark.parametrize(
+        ("wish", "counted"),
+        [
+            ("what is the total of the second column in costs.csv?", True),
+            ("how many lines does costs.csv have?", True),
+            ("Wie viele Zeilen hat costs.csv?", True),
+            ("calcule la somme de la colonne 2 de costs.csv", True),
+            ("¿cuál es el promedio de costs.csv?", True),
+            ("show me the last 2 lines of costs.csv", True),
+            ("zeig mir die letzten zwei Zeilen von costs.csv", True),
+            ("montre les 3 dernières lignes de costs.csv", True),
+            ("what does bread cost in costs.csv?", False),
+            ("how many people live in Rome?", False),
+        ],
+    )
+    async def test_what_is_to_be_counted_in_files_is_not_counted_by_eye(
+        self, bench: Bench, wish: str, counted: bool
+    ) -> None:
+        bench.constrain, bench.results["list"] = "always", "bread,12\nmilk,21\nrent,40"
+        bench.results["awk"] = "73"
+        bench.journal.messages[-1] = User(wish)
+        answers = [calls("bash", command="awk"), says("It is 73.")] if counted else []
+        await bench.run(calls("list_files", pattern="*"), *answers, *[says("Bread costs 12.")] * 2)
+        assert ("bash" in dict(bench.ran)) == counted
+        assert (bench.model.requests[1].only == {"bash"}) == counted
+
+    @pytest.mark.parametrize(
+        ("wish", "copied"),
+        [
+            ("copy a.txt to b.txt", True),
+            ("Please rename a.txt to b.txt", True),
+            ("verschiebe a.txt nach b.txt", True),
+            ("copy the first line of a.txt and write it to b.txt", False),
+            ("create b.txt with three fruits", False),
+        ],
+    )
+    async def test_a_file_is_copied_by_the_shell(
+        self, bench: Bench, wish: str, copied: bool
+    ) -> None:
+        bench.constrain, bench.contents = "always", {"a.txt": b"one\n"}
+        bench.journal.messages[-1] = User(wish)
+        write, copy = (
+            calls("write_file", path="b.txt", content="cat a.txt"),
+            calls("bash", command="cp"),
+        )
+        await bench.run(write, *([copy] if copied else []), *[says("It is done.")] * 3)
+        assert (list(bench.contents) == ["a.txt"]) == copied
+
     @pytest.mark.parametrize("asked", [True, False])
     async def test_what_was_found_is_noted_only_where_that_was_asked(
         self, bench: Bench, asked: bool
@@ -1687,7 +1745,7 @@ class TestAnswersOfSmallModels:
         self, bench: Bench, listed: str, commands: int
     ) -> None:
         bench.constrain, bench.results["list"] = "always", listed
-        bench.journal.messages[-1] = User("How many functions are in shapes.py?")
+        bench.journal.messages[-1] = User("Which functions are in shapes.py?")
         look, count = calls("list_files", pattern="*.py"), calls("bash", command="grep -c def")
         lines = (count, says("")) if commands else ()
         finished = await bench.run(look, says(listed if commands else ""), *lines, says("Three."))
