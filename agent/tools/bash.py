@@ -19,6 +19,8 @@ READ_ONLY_GIT = re.compile(r"(/\.git/|\.lock').*Read-only file system")
 NO_REPOSITORY = re.compile(r"fatal: not a git repository")
 NO_HARDWARE = re.compile(r"/sys/|/proc/bus/|/dev/mem\b|dmidecode|lspci|lsusb")
 HARDWARE = "The machine's hardware is not shown here: cat /host.txt tells of it."
+SPACES_ONLY = re.compile(r"\bawk (?!.*(?:-F|\bFS\b))[^|]*\.csv\b", re.DOTALL)
+BY_COMMA = "awk has split these lines at blanks. The columns of a CSV file are split by awk -F,"
 READ_ONLY_REPO = re.compile(r"Read-only file system")
 NAME_REPOS = (
     "Repositories that others write to are there for a command that names /repos itself: "
@@ -44,6 +46,9 @@ async def bash(
     if result.exit_code and NO_REPOSITORY.search(result.output):
         folders = sorted(path.parent.name for path in call.sandbox.workspace.glob("*/.git"))
         text += f"\nFolders with a repository: {', '.join(folders[:8])}." if folders else ""
+    blanks = not result.exit_code and SPACES_ONLY.search(command)
+    if blanks:
+        text += f"\n{BY_COMMA}"
     if result.exit_code and NO_HARDWARE.search(result.output):
         text += f"\n{HARDWARE}"
     browser = call.context.browser
@@ -52,7 +57,7 @@ async def bash(
     )
     if unread:
         text += f"\nNo page was reached. {WEB}"
-    return Output(text, ok=not result.exit_code, found=not unread)
+    return Output(text, ok=not result.exit_code, found=not (unread or blanks))
 
 
 async def run_command(

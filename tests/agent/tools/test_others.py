@@ -120,6 +120,21 @@ async def test_what_asks_for_the_hardware_is_told_where_it_is_described(call: Ca
     assert "host.txt" not in (await bash.run(call, {"command": "cat nothing"})).text
 
 
+async def test_columns_of_a_csv_file_that_awk_splits_at_blanks_are_no_result(call: Call) -> None:
+    assert (await bash.run(call, {"command": "printf 'a,1\\nb,2\\n' > c.csv"})).ok
+    by_comma = r"awk -F, '{s += $2} END {print s}' c.csv"
+    for command, told in (
+        ("awk '{s += $2} END {print s}' c.csv", "split by awk -F,"),
+        ("awk '{print $2}' c.csv | awk '{s += $1} END {print s}'", "split by awk -F,"),
+        (by_comma, "3"),
+        (by_comma.replace("-F,", "-v FS=,"), "3"),
+        ("awk 'BEGIN {FS = \",\"} {s += $2} END {print s}' c.csv", "3"),
+        ("tr , ' ' < c.csv | awk '{s += $2} END {print s}'", "3"),
+    ):
+        output = await bash.run(call, {"command": command})
+        assert (output.text.endswith(told), output.found) == (True, told == "3"), command
+
+
 async def test_plans(call: Call) -> None:
     given = {"when": "at 8", "task": "water"}
     assert await schedule.run(call, given) == Output(
