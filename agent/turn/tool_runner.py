@@ -247,7 +247,7 @@ class ToolRunner:
         """Make a `write_file` call of the first fitting block of code in an answer: small models show a file's content
         instead of writing it. The block goes to the file that the message asks to create, if that is not there yet, or
         to the file that it asks to change, if the block is a new version of that. Returns None if there is none."""
-        for language, code in CODE.findall(text):
+        for language, code in CODE.findall(self.without_headings(text)):
             path = await self.missing_file() or await self._revised(code)
             if path and (language not in SHELLS or path.endswith(".sh")):
                 return self._written(path, code)

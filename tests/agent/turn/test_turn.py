@@ -859,6 +859,14 @@ class TestAnswersOfSmallModels:
         )
         assert finished.text == "ran ls\n\nran twice"
 
+    async def test_nor_written_to_a_file(self, bench: Bench) -> None:
+        bench.constrain, bench.contents = "always", {"a.txt": b"cid\nann\n"}
+        bench.results["cat a.txt"] = "cid\nann"
+        bench.journal.messages[-1] = User("Sort a.txt")
+        copied = "```\nbash cat a.txt:\ncid\nann\n```"
+        await bench.run(calls("bash", command="cat a.txt"), *[says(copied)] * 6)
+        assert bench.contents == {"a.txt": b"cid\nann\n"}
+
     async def test_a_number_with_another_unit_is_told_anew(self, bench: Bench) -> None:
         bench.constrain, bench.results["df -h"] = "always", "Avail Use%\n75G 27%"
         bench.journal.messages[-1] = User("how much disk space is free?")
