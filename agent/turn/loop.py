@@ -161,6 +161,8 @@ class TurnLoop:
             if lost and self.tools.counts_by_eye:
                 self.shelled = True
                 step = await self.ask(tool_choice="required", only=frozenset({"bash"}))
+                if any(map(self.tools.says, step.calls[:1])):
+                    step = await self.command()
             else:
                 step = await (self.command() if lost and self.tools.astray else self.ask())
             if self.constrain == "missed call" and not (step.calls or self.tools.outcomes):

@@ -1695,6 +1695,18 @@ class TestAnswersOfSmallModels:
         assert ("bash" in dict(bench.ran)) == counted
         assert (bench.model.requests[1].only == {"bash"}) == counted
 
+    async def test_nor_by_a_command_that_only_prints(self, bench: Bench) -> None:
+        bench.constrain, bench.results["list"] = "always", "one two"
+        bench.results["wc -w a.txt"] = "2 a.txt"
+        bench.journal.messages[-1] = User("count the words in a.txt")
+        prints, counts = (calls("bash", command=c) for c in ("echo 'one two'", "wc -w a.txt"))
+        look = calls("list_files", pattern="*")
+        finished = await bench.run(look, prints, counts, says("It has 2 words."))
+        assert (finished.text, dict(bench.ran)["bash"]) == (
+            "It has 2 words.",
+            {"command": "wc -w a.txt"},
+        )
+
     @pytest.mark.parametrize(
         ("wish", "copied"),
         [
