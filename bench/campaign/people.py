@@ -170,7 +170,7 @@ class Jobs:
             talker, word = self.chance.choice(self.talkers), f"ring-{self.tried}"
             chat = f"tg:{talker.reader.chat.id}"
             if not self.bell:
-                often = "every Monday at 3 remind me: bell"
+                often = "every Monday at 03:00 remind me: bell"
                 told = await self._run("jobs", "add", "--yes", "--chat", first, often)
                 self.bell = "".join(re.findall(r"Job (\d+)", told or "")[:1])
             elif self.tried % 3 == 0:

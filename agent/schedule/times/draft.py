@@ -3,11 +3,11 @@
 Where words have two readings, these rules decide, and the time is told with its date:
 - a night belongs to the day on which it begins: "Friday night at 1" is Saturday 01:00;
 - "at 1 at night on Friday" names an hour of Friday itself;
-- an hour alone is the next one of that number; if it is past today, it is asked about.
+- an hour alone is the next one of that number; if it is past today, it is asked about, as is one to five of other days.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -101,8 +101,12 @@ class Draft:
         if self.repeat and (self.day or self.which):  # from then on, or then alone
             raise NotUnderstood(translated(CONTRADICTION))
         if self.repeat:
-            return self.repeated()
+            often = self.repeated()
+            self.ask_half(often, Draft.repeated)
+            return often
         at = self.once()
+        if at.date() != self.now.date():
+            self.ask_half(at, Draft.once)
         if self.either == "8_days":
             self.ask_which(at, at + timedelta(days=1))
         if self.either:
@@ -232,10 +236,19 @@ class Draft:
             return other
         return tomorrow if or_later or minute >= MIDNIGHT else today
 
-    def ask_which(self, first: datetime, second: datetime | Rule) -> None:
-        form, at = translated("{first}, or {second}?"), date_words(first)
-        other = date_words(second) if isinstance(second, datetime) else describe(second, self.zone)
-        raise TwoReadings(form.format(first=at, second=other))
+    def ask_half(self, first: datetime | Rule, read: Callable[["Draft"], datetime | Rule]) -> None:
+        """Ask about hours of one to five, which may rather be those of the afternoon."""
+        early = [clock.of_twelve and clock.minute < 6 * 60 for clock in self.clocks]
+        if self.asks_half and not self.part and any(early):
+            late = [Clock(c.minute + 720 * e) for c, e in zip(self.clocks, early, strict=True)]
+            self.ask_which(first, read(replace(self, clocks=late)))
+
+    def ask_which(self, *readings: datetime | Rule) -> None:
+        first, second = (
+            date_words(one) if isinstance(one, datetime) else describe(one, self.zone)
+            for one in readings
+        )
+        raise TwoReadings(translated("{first}, or {second}?").format(first=first, second=second))
 
     def on_day(self, day: date, minute: int, more: timedelta | None = None) -> datetime:
         """Compute the time that is `minute` minutes after a day's begin; over 24 hours it is in the night after it."""

@@ -163,8 +163,8 @@ async def job(house: House, words: str) -> None:
 
 
 async def test_data_reach_a_job_as_a_strangers_words(known: House) -> None:
-    await job(known, "every year on January 1 at 3 look at what came")
-    await job(known, "every year on January 1 at 4 remind me of the build")
+    await job(known, "every year on January 1 at 03:00 look at what came")
+    await job(known, "every year on January 1 at 04:00 remind me of the build")
     async with known.bot.running():
         await known.listening()
         typed = await known.start("trigger", "1", "--data", "-")
@@ -185,7 +185,7 @@ async def test_data_reach_a_job_as_a_strangers_words(known: House) -> None:
 
 async def test_what_waits_is_bounded_and_a_digest_takes_no_data(known: House) -> None:
     await job(known, "every day at 7 send me the health digest")
-    await job(known, "every year on January 1 at 4 remind me of the build")
+    await job(known, "every year on January 1 at 04:00 remind me of the build")
     code, _, err = await known.run("trigger", "1", "--data", "x")
     assert (code, err) == (1, "That job takes no data.\n")
     with closing(sqlite3.connect(known.bot.database)) as database:
@@ -202,7 +202,7 @@ async def test_what_waits_is_bounded_and_a_digest_takes_no_data(known: House) ->
 
 async def test_a_run_and_its_row_in_the_ledger_are_kept_together(known: House) -> None:
     """A caller that gets no 202 tries again."""
-    await job(known, "every year on January 1 at 4 remind me of the build")
+    await job(known, "every year on January 1 at 04:00 remind me of the build")
     with closing(sqlite3.connect(known.bot.database)) as database:
         no_room = "SELECT RAISE(ABORT, 'full')"
         database.execute(f"CREATE TRIGGER no BEFORE INSERT ON ledger BEGIN {no_room}; END")
@@ -223,7 +223,7 @@ async def hooked(known: House) -> tuple[str, ...]:
     secret = known.folder.parent / "hook.secret"
     secret.write_text(f"{SECRET}\n")
     secret.chmod(0o600)
-    await job(known, "every year on January 1 at 4 remind me of the push")
+    await job(known, "every year on January 1 at 04:00 remind me of the push")
     page = f"127.0.0.1:{free_port()}"
     known.bot.configure(
         PAGE__LISTEN=page, PAGE__HOOKS__PUSH__JOB="1", PAGE__HOOKS__PUSH__SECRET_FILE=str(secret)
