@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
+from math import isfinite
 from typing import Any
 
 from agent.errors import ToolError, UsageError
@@ -68,14 +69,14 @@ class ServerTool:
     @cached_property
     def schema(self) -> dict[str, Any]:
         schema = self._said.get("inputSchema")
-        return schema if isinstance(schema, dict) else {}
+        return followed(schema, schema)
 
     @cached_property
     def parameters(self) -> dict[str, dict[str, Any]]:
         """Schemas of the arguments by name; references within the schema are followed once."""
         found = self.schema.get("properties")
         return {
-            str(name): self._resolved(each)
+            str(name): with_parts(each, self.schema)
             for name, each in (found.items() if isinstance(found, dict) else ())
         }
 
@@ -85,14 +86,6 @@ class ServerTool:
         names = self.schema.get("required")
         wanted = {n for n in names if isinstance(n, str)} if isinstance(names, list) else set()
         return dict.fromkeys(name for name in self.parameters if name in wanted)
-
-    def _resolved(self, schema: Any) -> dict[str, Any]:
-        place = str(schema.get("$ref", "")) if isinstance(schema, dict) else ""
-        if place.startswith("#/"):
-            schema = self.schema
-            for part in place[2:].split("/"):
-                schema = schema.get(part) if isinstance(schema, dict) else None
-        return schema if isinstance(schema, dict) else {}
 
     @property
     def line(self) -> str:
@@ -121,6 +114,26 @@ class ServerTool:
             lines.append(visible(f"  {name}  ({', '.join(facts)}) {about}".rstrip()))
             left -= len(lines[-1])
         return "\n".join(lines) + "\n"
+
+
+def followed(schema: Any, whole: Any) -> dict[str, Any]:
+    """A schema, with what it refers to in the whole one."""
+    found = schema if isinstance(schema, dict) else {}
+    if (place := str(found.get("$ref", ""))).startswith("#/"):
+        for part in place[2:].split("/"):
+            whole = whole.get(part) if isinstance(whole, dict) else None
+        found = {**(whole if isinstance(whole, dict) else {}), **found}
+    return found
+
+
+def with_parts(schema: Any, whole: Any) -> dict[str, Any]:
+    """A schema whose options and items are followed, too."""
+    found = followed(schema, whole)
+    for word in ("allOf", "anyOf", "oneOf"):
+        if isinstance(options := found.get(word), list):
+            parts = [followed(each, whole) for each in options[:MOST_KINDS]]
+            found = {**(parts[0] if word == "allOf" and parts else {}), **found, word: parts}
+    return {**found, "items": followed(found["items"], whole)} if "items" in found else found
 
 
 def type_text(schema: Mapping[str, Any]) -> str:
@@ -346,7 +359,9 @@ def as_type(kind: str, schema: Mapping[str, Any], name: str, text: str) -> Any:
         return {**dict.fromkeys(TRUE, True), **dict.fromkeys(FALSE, False)}.get(text.lower())
     if kind in ("integer", "number"):
         try:
-            return int(text) if kind == "integer" or text.lstrip("-").isdigit() else float(text)
+            if kind == "integer" or text.lstrip("-").isdigit():
+                return int(text)
+            return float(text) if isfinite(float(text)) else None
         except ValueError:
             return None
     value = as_json(text, None)
@@ -428,12 +443,14 @@ def pieces(text: str) -> Iterator[str]:
 
 
 def ending(kind: str) -> str:
-    found = mimetypes.guess_extension(kind.partition(";")[0].strip()) or ".bin"
+    kind = kind.partition(";")[0].strip().lower()
+    found = mimetypes.guess_extension(kind) or f".{kind.partition('/')[2]}"  # image/jpg is no type
     return found if re.fullmatch(r"\.[a-z0-9]{1,8}", found) else ".bin"
 
 
 def decoded(text: str) -> bytes:
+    """Decode base64, also one with "-" and "_", without "=" or as a data: address."""
     try:
-        return base64.b64decode(text, validate=False)
+        return base64.urlsafe_b64decode(f"{text.rpartition(',')[2]}==")
     except ValueError:
         return b""

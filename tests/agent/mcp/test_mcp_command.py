@@ -1,11 +1,18 @@
 """`mcp` in the agent's shell, over a server in a sandbox of its own."""
 
+import base64
 import json
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from agent.budgets import WORDS, CallBudget, DailyBudgets
+from agent.errors import UsageError
 from agent.mcp.config import ServerConfig
+from agent.mcp.tools import ServerTool, arguments, content_of
 from agent.tools.bash import bash
+from fakes.cases import cases
 from fakes.sandbox_box import Box
 from fakes.tool_servers import FakeServers, calls, mcp
 from fakes.words import saying
@@ -66,6 +73,69 @@ async def test_wrong_arguments_get_advice_and_reach_no_server(servers: FakeServe
     for advice, answer in zip(ADVICE.values(), told, strict=True):
         assert advice in answer
     assert calls(servers) == []
+
+
+MODE, COUNT = {"$ref": "#/$defs/Mode"}, {"$ref": "#/$defs/Count"}
+REFERRED: list[tuple[dict[str, Any], str, Any]] = [
+    ({"anyOf": [MODE, {"type": "null"}]}, "fast", "fast"),
+    ({"anyOf": [COUNT, {"type": "null"}]}, "5", 5),
+    ({"oneOf": [{"type": "boolean"}, COUNT]}, "5", 5),
+    ({"anyOf": [{"type": "null"}, MODE]}, "slow", "slow"),
+    ({**MODE, "description": "How."}, "quick", "x is one of fast, slow"),
+    ({"allOf": [MODE], "default": "fast"}, "quick", "x is one of fast, slow"),
+    ({"allOf": [COUNT], "description": "How many."}, "many", "x must be integer"),
+    ({"type": "array", "items": MODE}, "quick", "x is one of fast, slow"),
+    ({"type": "array", "items": COUNT}, "5", [5]),
+    ({"type": "array", "items": COUNT}, "many", "x must be integer"),
+    ({"$ref": "#/$defs/None"}, "5", 5),
+    ({"allOf": 5, "anyOf": "x", "items": [5]}, "5", 5),
+    ({"type": "number"}, "nan", "x must be number"),
+    ({"type": "number"}, "-inf", "x must be number"),
+    ({"type": "integer"}, "9" * 400, int("9" * 400)),
+]
+
+
+@cases(("schema", "text", "given"), REFERRED)
+@pytest.mark.parametrize("whole", [False, True])
+def test_what_a_schema_refers_to_counts(
+    schema: dict[str, Any], text: str, given: Any, whole: bool
+) -> None:
+    mode, count = {"type": "string", "enum": ["fast", "slow"]}, {"type": "integer"}
+    takes = {"type": "object", "properties": {"x": schema}}
+    own: dict[str, Any] = {"$ref": "#/$defs/Args"} if whole else takes
+    all_of_it = {**own, "$defs": {"Mode": mode, "Count": count, "Args": takes}}
+    tool = ServerTool("s", "t", json.dumps({"name": "t", "inputSchema": all_of_it}))
+    if isinstance(given, str) and given.startswith("x "):
+        with pytest.raises(UsageError, match=given):
+            arguments(tool, [f"x={text}"])
+    else:
+        assert arguments(tool, [f"x={text}"]) == {"x": given}
+    assert ("How" in tool.help) == ("description" in schema)
+
+
+SIGNED = bytes(range(256))
+IN_BASE64 = base64.b64encode(SIGNED).decode()
+
+
+@cases(
+    ("kind", "data", "ending"),
+    [
+        ("image/png", IN_BASE64, ".png"),
+        ("image/jpg", IN_BASE64, ".jpg"),
+        ("IMAGE/PNG", f"data:image/png;base64,{IN_BASE64}", ".png"),
+        ("audio/wav", base64.urlsafe_b64encode(SIGNED).decode(), ".wav"),
+        ("image/webp; q=1", IN_BASE64.rstrip("="), ".webp"),
+        ("audio/flac", "\n".join([IN_BASE64[:76], IN_BASE64[76:]]), ".flac"),
+        ("application/x-yaml", IN_BASE64, ".bin"),
+        ("application/octet-stream", IN_BASE64, ".bin"),
+        ("../x", IN_BASE64, ".x"),
+        ("a/../../x", IN_BASE64, ".bin"),
+        ("", IN_BASE64, ".bin"),
+    ],
+)
+def test_files_come_whole_under_their_kind(kind: str, data: str, ending: str) -> None:
+    block = {"type": "image", "data": data, "mimeType": kind}
+    assert content_of([block], "tea")[1] == {f"tea-1{ending}": SIGNED}
 
 
 async def test_results_are_text_json_and_files(servers: FakeServers) -> None:
