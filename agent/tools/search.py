@@ -8,6 +8,7 @@ import re
 from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated
+from unicodedata import normalize
 
 from pydantic import Field
 
@@ -56,17 +57,19 @@ def escaped(text: str) -> str:
 
 
 def translated(pattern: str) -> str:
-    return "".join(piece_expression(piece) for piece in PIECE.findall(pattern))
+    return "".join(map(piece_expression, PIECE.findall(normalize("NFC", pattern))))
 
 
 def piece_expression(piece: str) -> str:
+    """A piece of a glob as an expression; a name may have the brackets themselves, as app/[id]/page.tsx has."""
     if piece in WILDCARDS:
         return WILDCARDS[piece]
     if len(piece) > 1 and piece[0] == "{":
-        return f"({'|'.join(translated(choice) for choice in piece[1:-1].split(','))})"
-    if len(piece) > 1 and piece[0] == "[":
-        return "[^" + piece[2:] if piece[1] == "!" else piece
-    return escaped(piece)
+        choices = (translated(choice) for choice in piece[1:-1].split(","))
+        return f"({'|'.join(choices)}|{escaped(piece)})"
+    if len(piece) > 1 and piece[0] == "[" and "[" not in piece[1:]:
+        return f"({re.sub(r'^.!', '[^', piece)}|{escaped(piece)})"
+    return escaped(piece) if piece.isascii() else f"({piece}|{normalize('NFD', piece)})"
 
 
 MOST_LINES = 300
@@ -149,11 +152,21 @@ def plain_words(pattern: str) -> str:
     return " ".join(re.findall(r"\w+", re.sub(r"\\[A-Za-z]", " ", pattern)))
 
 
+BASIC = re.compile(r"\\([<>])|\\([|(){}+?])|([|(){}+?])|\\.")
+
+
+def extended(sign: re.Match[str]) -> str:
+    r"""A sign of a basic expression (a\|b) in an extended one."""
+    return r"\b" if sign[1] else sign[2] or (f"\\{sign[3]}" if sign[3] else sign[0])
+
+
 async def grep_in(call: Call, pattern: str, path: str, glob: str) -> Output:
     """The matching lines below a path. Raises AbsentPath where there is nothing at it."""
     place, glob = await split_pattern(call, path, glob)
     await call.reads(place)
     wider = [(glob, pattern, ""), (glob, f"(?i){pattern}", "In another case, ")]
+    if "\\" in pattern:
+        wider.insert(1, (glob, BASIC.sub(extended, pattern), "As a basic expression, "))
     if glob:
         wider.append(("", f"(?i){pattern}", f"No line in {glob}; in other files "))
     for files, sought, told in wider:  # noqa: B007 - the last one's is told

@@ -44,13 +44,21 @@ lines)
         xargs -0 -r grep -laxvsZ '.*' -- </tmp/text # not all of their lines are UTF-8
         LC_ALL=C xargs -0 -r grep -lazsZP '\A\xef\xbb\xbf' -- </tmp/text
     } | head -z -n "$most_decoded" | sort -zu >/tmp/other
-    LC_ALL=C xargs -0 -r grep -lazsZP '\A(\xff\xfe|\xfe\xff)' -- </tmp/named |
-        head -z -n "$most_decoded" >/tmp/utf16
+    { # with a mark; without one, what is not surely something else
+        LC_ALL=C xargs -0 -r grep -lazsZP '\A(\xff\xfe|\xfe\xff)' -- </tmp/named
+        sort -z /tmp/text | comm -z -13 - /tmp/named |
+            LC_ALL=C xargs -0 -r grep -LasZP '\x00\x00\x00|^(\xff\xd8\xff|\x89PNG|GIF8|PK|\x1f\x8b|RIFF)' --
+    } | sort -zu | head -z -n "$most_decoded" >/tmp/utf16
     encodings=$([ ! -s /tmp/other ] || encodings_of "$pattern")
     {
         sort -z /tmp/text | comm -z -23 - /tmp/other | xargs -0 -r grep -anHsZ $kind -e "$crlf$pattern" --
         while IFS= read -rd '' name; do
-            iconv -c -f UTF-16 -t UTF-8 -- "$name" | tr -d '\0' | grep -anHsZ --label="$name" $kind -e "$crlf$pattern"
+            for encoding in UTF-16 UTF-16BE; do # without a mark the first is little-endian; much is no text at all
+                begin=$(head -c 4096 -- "$name" | iconv -f $encoding -t UTF-8) &&
+                    ! grep -qP '[\x{A00}\x{FFFE}\p{Co}]' <<<"$begin" && # line ends of the other order
+                    iconv -c -f $encoding -t UTF-8 -- "$name" | tr -d '\0' |
+                    grep -anHsZ --label="$name" $kind -e "$crlf$pattern" && break
+            done
         done </tmp/utf16
         while IFS= read -rd '' name; do # their lines that are UTF-8, and the others in each encoding
             grep -nax '.*' -- "$name" >/tmp/utf8

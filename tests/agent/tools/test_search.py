@@ -246,6 +246,21 @@ async def test_in_a_repository_of_the_host(tmp_path: Path) -> None:
         ("", "*.{js,ts}", ["a.js", "x/a.ts"], ["a.py"]),
         ("", "a+b(1).txt", ["a+b(1).txt"], ["aab1.txt"]),
         ("a.b", "*", ["a.b", "a.b/c", "a.b/c/d"], ["axb/c", "c"]),
+        ("", "app/[id]/page.tsx", ["app/[id]/page.tsx", "app/i/page.tsx"], ["app/id/page.tsx"]),
+        ("", "**/[id]/*.tsx", ["app/[id]/a.tsx"], ["app/id/a.tsx"]),
+        ("", "[...slug]/*", ["[...slug]/a"], ["slug/a"]),
+        ("", "[[...slug]]/*", ["[[...slug]]/a"], ["slug/a"]),
+        (
+            "",
+            "{{cookiecutter.name}}/*",
+            ["{{cookiecutter.name}}/setup.py"],
+            ["cookiecutter.name/a"],
+        ),
+        ("", "a{1}.txt", ["a{1}.txt"], ["a11.txt"]),
+        ("", "{a,b}.txt", ["a.txt", "b.txt", "{a,b}.txt"], ["c.txt"]),
+        ("", "[!a].txt", ["b.txt", "[!a].txt"], ["a.txt"]),
+        ("", "\u00fc.txt", ["\u00fc.txt", "u\u0308.txt"], ["u.txt"]),
+        ("", "u\u0308*.txt", ["\u00fcx.txt", "u\u0308x.txt"], ["ux.txt"]),
         ("", "", ["anything", "at/all"], []),
     ],
 )
@@ -253,6 +268,29 @@ def test_globs(folder: str, pattern: str, hits: list[str], misses: list[str]) ->
     expression = re.compile(beneath(folder, pattern))
     assert [name for name in hits if not expression.search(name)] == []
     assert [name for name in misses if expression.search(name)] == []
+
+
+BASIC = {
+    r"foo\|bar": [1, 2, 3],
+    r"\(foo\|bar\) two": [2],
+    r"\<two\>": [2],
+    r"fo\{2\}": [1, 3],
+    r"o\+ne": [1],
+    r"ones\?$": [1],
+    r"foo(\|zz": [3],
+    r"two\|(b": [2, 3],
+    r"a{2}\|one": [1],
+    r"^bar\|pipe$": [2, 4],
+}
+
+
+@pytest.mark.parametrize("pattern", BASIC)
+async def test_an_expression_may_be_as_grep_itself_takes_it(box: Box, pattern: str) -> None:
+    (box.sandbox.workspace / "a.txt").write_text("foo one\nbar two\nfoo(bar)\nlast|pipe\n")
+    head, *lines = (await box.text(grep, pattern=pattern)).split("\n")
+    assert head.startswith("As a basic expression, ")
+    assert [int(line.split(":")[1]) for line in lines] == BASIC[pattern]
+    assert (await box.text(grep, pattern=r"last\|pipe")).startswith("1 line:\na.txt:4:")
 
 
 ENCODINGS = {
@@ -322,6 +360,15 @@ async def test_a_line_may_end_as_on_windows(box: Box, pattern: str) -> None:
         ("żółć", "Łódź żółć", "cp852"),
         ("Łódź", "Łódź żółć", "iso8859-2"),
         ("^Müller", "Müller zahlt", "utf-32"),
+        ("Müller$", "total Müller", "utf-16-le"),
+        ("^total", "total Müller", "utf-16-be"),
+        ("итог", "Привет итог", "utf-16-le"),
+        ("^Привет", "Привет итог", "utf-16-be"),
+        ("[一-龥]", "合計 5", "utf-16-le"),
+        ("期限", "合同期限", "utf-16-be"),
+        ("עולם$", "שלום עולם", "utf-16-le"),
+        ("계약", "계약 기간", "utf-16-be"),
+        ("^a;b", "a;b;Müller", "utf-16-be"),
     ],
 )
 async def test_a_line_matches_as_it_reads_in_its_own_encoding(
