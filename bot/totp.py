@@ -43,7 +43,7 @@ def code(secret: bytes, step: int) -> str:
 
 def matching_step(secret: bytes, typed: str, at: float) -> int | None:
     """The time step around `at` (seconds since the epoch) whose code was typed; None where it is wrong."""
-    digits = "".join(typed.split())
+    digits = "".join(str(int(sign)) for sign in typed if sign.isdecimal())  # of any script
     now = int(at // STEP_SECONDS)
     right = [
         step

@@ -22,6 +22,7 @@ from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError, Ti
 from telegram.ext import Application, CallbackContext
 
 from agent.aio import complete
+from agent.store.database import storable
 from agent.store.errors import StoreError
 from agent.store.set_aside import SetAsideTable
 from backend.protocol import Phrase
@@ -323,7 +324,8 @@ def parse_update(raw: object, application: Application[Any, Any, Any, Any, Any, 
     """Parse one update; any exception means that it is malformed."""
     if not isinstance(raw, dict) or update_number(raw) is None:
         raise ValueError("no update")
-    update = Update.de_json(raw, application.bot)
+    whole = storable(json.dumps(raw, ensure_ascii=False))  # without half a sign, as JSON may hold
+    update = Update.de_json(json.loads(whole), application.bot)
     application.context_types.context.from_update(update, application)
     message = update.effective_message
     if message is not None:  # what is stored of it, and used when it is answered

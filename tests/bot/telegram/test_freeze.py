@@ -29,7 +29,18 @@ def test_codes_are_those_of_the_standard(at: int, code: str) -> None:
     assert totp.code(secret, at // 30) == code
     assert totp.matching_step(secret, f" {code[:3]} {code[3:]} ", at + 29.0) == at // 30
     assert totp.matching_step(secret, code, at + 61.0) is None
-    assert totp.matching_step(secret, "²²²²²²", at) is None
+    persian, wide = (
+        str.maketrans("0123456789", digits) for digits in ("۰۱۲۳۴۵۶۷۸۹", "０１２３４５６７８９")
+    )
+    for typed in (
+        code.translate(persian),
+        code.translate(wide),
+        f"{code[:3]}-{code[3:]}",
+        f"\u200e{code}\u200b",
+    ):
+        assert totp.matching_step(secret, typed, at) == at // 30
+    for wrong in ("²²²²²²", "\ud800", "", f"{code}0", code[:5], f"{code[:5]}\ud800"):
+        assert totp.matching_step(secret, wrong, at) is None
 
 
 @pytest.fixture

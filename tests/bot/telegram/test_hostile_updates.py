@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from bot.commands.table import NAMES
 from bot.localgram.message import Message
 from bot.rate_limiter import Rate
 from bot.telegram import message_calls
 from fakes.bot_running import OWNER, TelegramScenario
 from fakes.hostile_json import mutated
-from fakes.hostile_updates import everyday_updates
+from fakes.hostile_updates import everyday_updates, message
 from fakes.model_scripted import says
 
 AT_ONCE = 20  # hostile updates before the next ordinary message
@@ -49,3 +50,25 @@ async def test_after_mutated_updates_an_ordinary_message_is_answered(
             await scenario.owner.next_message(where=answer_to(number))
         assert run.serving and not run.serving.done()
         assert count < 100 or await run.store.set_aside.count() > count // 20
+
+
+async def test_half_a_sign_is_no_reason_to_set_a_message_aside(scenario: TelegramScenario) -> None:
+    half = "\ud83d"
+    texts = [
+        half,
+        *(f"/{name} {half}x" for name in sorted(NAMES - {"freeze", "stop"})),
+        f"/unknown{half}",
+        f"/schedule at 5 {half}",
+    ]
+    bodies: list[dict[str, Any]] = [{"text": text} for text in texts]
+    bodies += [
+        {"text": "x", "quote": {"text": half, "position": 0}},
+        {"caption": half, "photo": []},
+    ]
+    bodies += [{"text": "x", "from": {**message(OWNER)["from"], "first_name": half}}]
+    scenario.script = lambda request: says("Hello.")
+    async with scenario.open() as run:
+        for body in bodies:
+            scenario.gram.inject("message", {**message(OWNER), **body})
+        await scenario.owner.ask("ordinary")
+        assert await run.store.set_aside.count() == 0
