@@ -13,6 +13,9 @@ SAMPLE = 1 << 16  # bytes of lines that are not ASCII
 SCORED = 1 << 12  # of these
 SURE = 0.6  # of the best score, 1: with less, what was guessed is said to be a guess
 FEW = 12  # bytes that are not ASCII: two or three words in another encoding look as good
+FEW_KANA = (
+    48  # where they were read as kana of a byte each, as the letters of four other encodings may be
+)
 
 # The letters that are frequent in the languages of an encoding. Those of East Asia have the commonest of
 # thousands; the others in their encoding count half.
@@ -132,10 +135,12 @@ def decoded(raw: bytes) -> tuple[str, str]:
     if scores[encoding] < SURE and not drawn:
         unknown = "Its encoding is unknown: letters with accents, or all, may be wrong."
         return raw.decode("cp1252", "replace"), unknown
+    text = raw.decode(encoding, "replace")
     said = f"Its encoding is not named in it; it was read as {NAMES[encoding]}."
-    if sum(byte > 0x7F for byte in sample) < FEW:
+    few = FEW if set(HALF_WIDE).isdisjoint(text) else FEW_KANA
+    if sum(byte > 0x7F for byte in sample) < few:
         said = f"Its encoding is unknown: by few letters it was read as {NAMES[encoding]}, which may be wrong."
-    return raw.decode(encoding, "replace"), said
+    return text, said
 
 
 def unmarked(raw: bytes, *encodings: str, least: float = 0.0) -> str:
