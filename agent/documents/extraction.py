@@ -285,7 +285,7 @@ def archive(document: Document) -> Iterator[Block]:
         elif "xl/workbook.xml" in names:
             found, paged = excel(files, document.notes), False
         elif "ppt/presentation.xml" in names:
-            found = powerpoint(files)
+            found = powerpoint(files, document.notes)
         elif kind.startswith("application/epub"):
             yield from epub(document, files)
         elif kind.startswith("application/vnd.oasis.opendocument"):

@@ -450,7 +450,7 @@ def word_text(
     style = name = note = ""
     at: int | None = None
     columns, merged = 1, ""
-    numbered = {"footnote": 0, "endnote": 0}
+    numbered, targets = {"footnote": 0, "endnote": 0}, relations(files, part)
     for edge, element, given in part_events(files, part, NOT_PRINTED):
         value = given.get("val", "")
         match edge, element:
@@ -499,6 +499,10 @@ def word_text(
                 if lists and not joined:
                     own = name or form.list
                     flow.add(lists.next(own, at if at is not None or name else form.at, style))
+            case "start", "chart" if not hidden:
+                chart_text(flow, files, targets.get(given.get("id", ""), ""))
+            case "start", "relIds" if not hidden:
+                slide_text(flow, files, targets.get(given.get("dm", ""), ""))
             case "start", "noBreakHyphen" if not hidden:
                 flow.add("\u2011")
             case "start", "tab" | "ptab" if not hidden and not in_properties:
@@ -610,7 +614,7 @@ def resolved(styles: Mapping[str, Style], name: str) -> Style:
 
 def open_document(files: zipfile.ZipFile, notes: list[str]) -> tuple[list[Block], bool]:
     """Blocks of a text, of sheets (each under its name) or of slides (each a page), and whether they have pages.
-    Hidden sheets are left out and added to `notes`."""
+    Hidden sheets and slides are left out and added to `notes`."""
     if "META-INF/manifest.xml" in files.namelist():
         manifest = opened(files, "META-INF/manifest.xml").read()
         if b"encryption-data" in manifest:
@@ -619,7 +623,7 @@ def open_document(files: zipfile.ZipFile, notes: list[str]) -> tuple[list[Block]
     rows = repeated = high = 1
     in_body = sheets = False
     style, raised, struck, unseen = "", set[str](), set[str](), set[str]()  # names of styles
-    spans, hidden, skipped = [""], list[str](), False
+    spans, hidden, skipped = [""], list[str](), ""  # the element that is left out
     not_text = ["tracked-changes", "annotation", "styles", "forms", "ruby-text", "tracked-change", "page-number"]  # fmt: skip
     for edge, element, given in part_events(files, "content.xml", not_text):
         match edge, element:
@@ -636,10 +640,12 @@ def open_document(files: zipfile.ZipFile, notes: list[str]) -> tuple[list[Block]
                     unseen.add(style)
             case "start", "table-properties" if given.get("display") == "false":
                 unseen.add(style)
+            case "start", "drawing-page-properties" if given.get("visibility") == "hidden":
+                unseen.add(style)
             case _ if not in_body:
                 continue
-            case "end", "table" if skipped:
-                skipped = False
+            case "end", "table" | "page" if element == skipped:
+                skipped = ""
             case _ if skipped:
                 continue
             case "text", _ if spans[-1] in unseen:
@@ -685,10 +691,13 @@ def open_document(files: zipfile.ZipFile, notes: list[str]) -> tuple[list[Block]
                 slides += 1
                 if slides > 1:
                     flow.new_page()
+                if given.get("style-name") in unseen:
+                    skipped = element
+                    hidden.append(str(slides))
             case "start", "spreadsheet":
                 sheets = True
             case "start", "table" if sheets and given.get("style-name") in unseen:
-                skipped = True
+                skipped = element
                 hidden.append(given.get("name", ""))
             case "start", "table":
                 if sheets and not flow.rows:
@@ -712,7 +721,7 @@ def open_document(files: zipfile.ZipFile, notes: list[str]) -> tuple[list[Block]
                 flow.end_row(high)
             case "end", "p" | "h":
                 flow.finish()
-    note_hidden(hidden, notes)
+    note_hidden("sheets" if sheets else "slides", hidden, notes)
     header, footer = master_frames(files) if not slides and not sheets else (Flow(), Flow())
     return framed(header, flow, footer), flow.page > 1 or bool(slides)
 
@@ -826,9 +835,12 @@ BUILT_IN_DATES = {
 PERCENT = {9, 10}
 
 
-def note_hidden(sheets: Sequence[str], notes: list[str]) -> None:
-    if sheets:
-        notes.append(f"Hidden sheets were left out: {', '.join(sheets)[:200]}.")
+EPOCH = datetime(1899, 12, 30)  # noqa: DTZ001 - sheets have no time zones
+
+
+def note_hidden(kind: str, names: Sequence[str], notes: list[str]) -> None:
+    if names:
+        notes.append(f"Hidden {kind} were left out: {', '.join(names)[:200]}.")
 
 
 def excel(files: zipfile.ZipFile, notes: list[str]) -> list[Block]:
@@ -836,7 +848,7 @@ def excel(files: zipfile.ZipFile, notes: list[str]) -> list[Block]:
     blocks: list[Block] = []
     targets, hidden = relations(files, "xl/workbook.xml"), list[str]()
     sheets: list[tuple[str, str]] = []
-    epoch = datetime(1899, 12, 30)  # noqa: DTZ001 - sheets have no time zones
+    epoch = EPOCH
     for edge, element, given in part_events(files, "xl/workbook.xml"):
         if (edge, element) == ("start", "workbookPr") and given.get("date1904") in ("1", "true"):
             epoch = datetime(1904, 1, 1)  # noqa: DTZ001
@@ -845,7 +857,7 @@ def excel(files: zipfile.ZipFile, notes: list[str]) -> list[Block]:
                 sheets.append((given.get("name", ""), targets.get(given.get("id", ""), "")))
             else:
                 hidden.append(given.get("name", ""))
-    note_hidden(hidden, notes)
+    note_hidden("sheets", hidden, notes)
     strings, forms = shared_strings(files), cell_forms(files)
     for name, part in sheets:
         blocks.append(("heading", 1, name))
@@ -1022,13 +1034,18 @@ def cell_text(raw: str, kind: str, form: str, strings: Sequence[str], epoch: dat
 # -- PowerPoint ---------------------------------------------------------------
 
 
-def powerpoint(files: zipfile.ZipFile) -> list[Block]:
-    """Each slide is a page; its title is a heading, and the speaker's notes follow it."""
+def powerpoint(files: zipfile.ZipFile, notes: list[str]) -> list[Block]:
+    """Each visible slide is a page; its title is a heading, and the speaker's notes follow it."""
     targets, flow, order = relations(files, "ppt/presentation.xml"), Flow(), list[str]()
+    hidden = list[str]()
     for edge, element, given in part_events(files, "ppt/presentation.xml"):
         if (edge, element) == ("start", "sldId"):
             order.append(targets.get(given.get("id", ""), ""))
     for number, part in enumerate(order, 1):
+        _, _, given = next(part_events(files, part), ("start", "", {}))
+        if given.get("show") in ("0", "false"):
+            hidden.append(str(number))
+            continue
         flow.blocks.append(("page", number, ""))
         slide_text(flow, files, part)
         for target in relations(files, part).values():
@@ -1037,6 +1054,7 @@ def powerpoint(files: zipfile.ZipFile) -> list[Block]:
                 slide_text(flow, files, target)
                 if len(flow.blocks) > spoken:
                     flow.blocks.insert(spoken, ("text", 0, "Notes:"))
+    note_hidden("slides", hidden, notes)
     return flow.blocks
 
 
@@ -1044,8 +1062,13 @@ def slide_text(flow: Flow, files: zipfile.ZipFile, part: str) -> None:
     in_text, title, columns, rows, merged = False, False, 1, 1, list[str]()
     counts: dict[int, int] = {}  # of numbered paragraphs, by level
     level, form, start = 0, "", 1
+    targets = relations(files, part) if part.startswith("ppt/slides/") else {}
     for edge, element, given in part_events(files, part, ["Fallback", "fld"]):
         match edge, element:
+            case "start", "chart":
+                chart_text(flow, files, targets.get(given.get("id", ""), ""))
+            case "start", "relIds":  # a diagram
+                slide_text(flow, files, targets.get(given.get("dm", ""), ""))
             case "text", _ if in_text:
                 flow.add(element)
             case "start" | "end", "t":
@@ -1091,6 +1114,36 @@ def slide_text(flow: Flow, files: zipfile.ZipFile, part: str) -> None:
             case "end", "p":
                 flow.level = int(title)
                 flow.finish()
+
+
+def chart_text(flow: Flow, files: zipfile.ZipFile, part: str) -> None:
+    """A line for each title and series of a chart, such as "Sales: Q1 5, Q2 7"."""
+    flow.finish()
+    cells: dict[str, dict[int, str]] = {}
+    place, at, form, reading = "", 0, "", ""
+    for edge, element, given in part_events(files, part, ["f", "dLbls", "errBars", "trendline"]):
+        match edge, element:
+            case "start", "tx" | "cat" | "val" | "xVal" | "yVal":
+                place, at, form = element, 0, ""
+            case "start", "pt":
+                at = whole(given.get("idx"), 0)
+            case "start", "t" | "v" | "formatCode":
+                reading = element
+            case "text", _ if reading == "formatCode":
+                form = form_of(element)
+            case "text", _ if reading:
+                text = cell_text(element, "n", form, (), EPOCH) if reading == "v" else element
+                known = cells.setdefault(place, {}).get(at)
+                cells[place][at] = text if known is None else f"{known} {text}"
+            case "end", "t" | "v" | "formatCode":
+                reading = ""
+            case "end", "title" | "ser":
+                values = cells.get("val") or cells.get("yVal") or {}
+                names = cells.get("cat") or cells.get("xVal") or {}
+                pairs = ", ".join(f"{names.get(n, n + 1)} {value}" for n, value in values.items())
+                flow.add(": ".join(filter(None, [*cells.get("tx", {}).values(), pairs])))
+                flow.finish()
+                cells = {}
 
 
 def slide_number(number: int, form: str) -> str:
