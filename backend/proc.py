@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 TICK_SECONDS = 1 / os.sysconf("SC_CLK_TCK")
+CGROUP = Path("/sys/fs/cgroup")  # in a container its own, with its limits
 PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 
@@ -67,7 +68,8 @@ def maps(pid: int, library: str) -> bool:
 
 
 def cores() -> int:
-    """The cores that this process may use; two hardware threads of one core count once."""
+    """The cores that this process may use, no more than a container has the time of; two hardware threads of one core
+    count once."""
     found = set()
     for cpu in os.sched_getaffinity(0):
         try:
@@ -75,6 +77,9 @@ def cores() -> int:
             found.add(path.read_text("ascii"))
         except OSError:
             found.add(str(cpu))
+    with suppress(OSError, ValueError):  # no cgroup, or "max"
+        micros, period = map(int, (CGROUP / "cpu.max").read_text("utf-8").split())
+        return min(len(found), max(1, round(micros / period)))
     return len(found)
 
 
@@ -112,12 +117,15 @@ def suspended_seconds() -> float:
 
 
 def available_mib() -> float:
-    """Host memory available without swapping, or less where a container's limit is lower."""
+    """Host memory available without swapping, or less where a container's limit is lower: files that it has read
+    give way."""
     lines = Path("/proc/meminfo").read_text("utf-8").splitlines()
     host = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")) / 1024
     try:
-        limit = int(Path("/sys/fs/cgroup/memory.max").read_text("utf-8"))
-        used = int(Path("/sys/fs/cgroup/memory.current").read_text("utf-8"))
+        limit = int((CGROUP / "memory.max").read_text("utf-8"))
+        used = int((CGROUP / "memory.current").read_text("utf-8"))
+        for line in (CGROUP / "memory.stat").read_text("utf-8").splitlines():
+            used -= int(line.split()[1]) * line.startswith(("inactive_file ", "active_file "))
     except (OSError, ValueError):  # no cgroup, or "max"
         return host
     return min(host, (limit - used) / (1 << 20))

@@ -24,6 +24,7 @@ MIB = 1 << 20
 LIBRARY = "libnvidia-ml.so.1"
 EMPTY_MIB = 600  # less than a CUDA context with any model takes
 LINKS = 6  # NVLinks of a V100
+NOT_AVAILABLE = (-1, (1 << 32) - 1, (1 << 64) - 1)  # NVML_VALUE_NOT_AVAILABLE of each size
 # Bits of nvmlDeviceGetCurrentClocksThrottleReasons (nvml.h) without idle and clock settings, which are normal.
 THROTTLE = {
     0x4: Phrase("power cap"),
@@ -305,11 +306,12 @@ class Nvml:
         )
 
     def ask(self, name: str, *arguments: Any) -> Any:
-        """Call an NVML function; None if this GPU or driver does not support it, or gives bytes that are no text, as the
-        drivers 555.85 to 555.99 do in WSL."""
+        """Call an NVML function; None if this GPU or driver does not support it, has no value (NOT_AVAILABLE), or gives
+        bytes that are no text, as the drivers 555.85 to 555.99 do in WSL."""
         nvml = self._nvml
         try:
-            return getattr(nvml, name)(*arguments)
+            found = getattr(nvml, name)(*arguments)
+            return None if found in NOT_AVAILABLE else found
         except nvml.NVMLError_GpuIsLost:
             raise
         except (nvml.NVMLError, UnicodeDecodeError):
@@ -336,7 +338,8 @@ class Nvml:
         values = self.ask("nvmlDeviceGetFieldValues", handle, [self._nvml.NVML_FI_DEV_MEMORY_TEMP])
         if not values or values[0].nvmlReturn != self._nvml.NVML_SUCCESS:
             return None
-        return float(values[0].value.uiVal) or None
+        celsius = values[0].value.uiVal
+        return None if celsius in (0, *NOT_AVAILABLE) else float(celsius)
 
     def _throttle(self, handle: Any) -> list[str]:
         bits = self.ask("nvmlDeviceGetCurrentClocksThrottleReasons", handle) or 0

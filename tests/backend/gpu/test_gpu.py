@@ -229,6 +229,53 @@ async def test_what_a_card_does_not_know_is_none(library: str, scene: Scene) -> 
     assert sample.watts is None
 
 
+@pytest.mark.parametrize(
+    ("figure", "field"),
+    [
+        ("temperature", "temperature_c"),
+        ("memory_temperature", "memory_temperature_c"),
+        ("power", "power_w"),
+        ("limit", "power_limit_w"),
+        ("ecc", "ecc_uncorrected"),
+    ],
+)
+async def test_a_value_that_is_not_available_is_none(
+    library: str, scene: Scene, figure: str, field: str
+) -> None:
+    scene(**{figure: (1 << (64 if figure == "ecc" else 32)) - 1})
+    (sample,) = await samples(library, 1)
+    assert sample.gpus == (V100.model_copy(update={field: None}),)
+    assert sample.hottest in (61, 70)
+
+
+@pytest.mark.parametrize(
+    ("files", "cores", "mib"),
+    [
+        ({}, 0, 0),
+        ({"cpu.max": "max 100000\n", "memory.max": "max\n"}, 0, 0),
+        ({"cpu.max": "100000 100000\n"}, 1, 0),
+        ({"cpu.max": "50000 100000\n"}, 1, 0),
+        ({"cpu.max": "10000 100000"}, 1, 0),
+        ({"cpu.max": "100000000 100000\n"}, 0, 0),
+        ({"cpu.max": "junk\n", "memory.max": "junk"}, 0, 0),
+        ({"memory.max": "100000000", "memory.current": "50000000", "memory.stat": "anon 50000000\n"}, 0, 47.7),
+        ({"memory.max": "100000000", "memory.current": "50000000", "memory.stat": "anon 1\ninactive_file 30000000\nactive_file 10000000\nfile 40000000\n"}, 0, 85.8),
+        ({"memory.max": "1048576", "memory.current": "2097152", "memory.stat": ""}, 0, -1),
+    ],
+)  # fmt: skip
+def test_a_containers_limits_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], cores: int, mib: float
+) -> None:
+    """Where 0 is given the machine's own."""
+    monkeypatch.setattr(proc, "CGROUP", tmp_path / "none")
+    own, there = proc.cores(), proc.available_mib()
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(proc, "CGROUP", tmp_path)
+    assert proc.cores() == (cores or own)
+    assert proc.available_mib() == pytest.approx(mib or there, rel=0.001 if mib else 0.5)
+
+
 async def test_two_cards_one_lost_and_found_again(library: str, scene: Scene) -> None:
     scene(cards=2, lost=1)
     found = await samples(library, 20, lambda n: scene(cards=2) if n == 0 else None)
