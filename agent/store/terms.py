@@ -34,10 +34,13 @@ _SIGNS = (
 _WORD = re.compile(rf"(?:[^\W_]|[{_SIGNS}{_EMOJI}])+")
 # Words and figures with a hyphen or apostrophe in them, and figures whose thousands are divided.
 _DIVIDED = re.compile(
-    r"[^\W_]{1,20}(?:[-'’‐‑][^\W_]{1,20}){1,3}|\d{1,3}(?:[.,\u00a0\u202f]\d{3}){1,4}(?!\d)"
+    r"[^\W_]{1,20}(?:[-'’‐‑][^\W_]{1,20}){1,3}|\d{1,3}(?:[.,\u00a0\u202f ]\d{3}){1,4}(?!\d)"
 )
-# Telephone numbers in groups.
-_GROUPED = re.compile(r"(?<![\w.,])[+(0]\d*(?:[ ()\u00a0\u202f-]{1,3}\d+){1,8}")
+# Telephone numbers in groups; those of accounts and cards in groups of four.
+_GROUPED = re.compile(
+    r"(?<![\w.,])[+(0]\d*(?:[ ()\u00a0\u202f-]{1,3}\d+){1,8}"
+    r"|\b(?:[A-Z]{2}\d\d|\d{4})(?:[ \u00a0\u202f-][A-Z\d]{4}){2,7}(?:[ \u00a0\u202f-][A-Z\d]{1,3})?\b"
+)
 _MIXED = re.compile(r"[a-z]{1,8}\d{1,12}|\d{1,12}[a-z]{1,8}")
 _PIECES = re.compile(r"[a-z]+|\d+")
 _RUN = re.compile(f"[{_UNSPACED}]+|[^{_UNSPACED}]+")
@@ -141,15 +144,15 @@ def parts(text: str) -> str:
 
 def undivided(query: str) -> str:
     """The beginning of a query, without what divides words and figures."""
-    dividers = "[-'’‐‑.,\u00a0\u202f]"
+    dividers = "[-'’‐‑.,\u00a0\u202f ]"
     return _DIVIDED.sub(lambda word: re.sub(dividers, "", word[0]), query[:LONGEST_QUERY])
 
 
 def joined_numbers(text: str) -> Iterator[str]:
-    """The digits of each telephone number that is written in groups."""
+    """The digits, and the letters of an account, of each number that is written in groups."""
     for number in _GROUPED.findall(text):
-        digits = re.sub(r"\D", "", number)
-        if 7 <= len(digits) <= 15:
+        digits = re.sub(r"\W", "", number).lower()
+        if 7 <= len(digits) <= 34:
             yield digits
 
 

@@ -145,6 +145,16 @@ FOUND = {
     "telephone with its country": ("+49 171 2345678", "Dan: +491712345678"),
     "telephone in brackets": ("5551234567", "call (555) 123-4567"),
     "telephone with a hyphen": ("0302345678", "Büro: 030 234-5678"),
+    "an account in groups": ("DE89370400440532013000", "Miete an DE89 3704 0044 0532 0130 00"),
+    "an account without groups": ("DE89 3704 0044 0532 0130 00", "Miete an DE89370400440532013000"),
+    "an account with letters": ("gb29nwbk60161331926819", "IBAN: GB29 NWBK 6016 1331 9268 19"),
+    "an account with three at the end": ("FR7630006000011234567890189", "(FR76 3000 6000 0112 3456 7890 189)"),
+    "a short account": ("NO9386011117947", "konto NO93 8601 1117 947"),
+    "a card in groups": ("4111111111111111", "card 4111 1111 1111 1111, expired"),
+    "a card without groups": ("4111 1111 1111 1111", "card 4111111111111111"),
+    "thousands with spaces": ("10000", "залог 10 000 руб"),
+    "thousands with spaces in the query": ("10 000", "залог 10000 руб"),
+    "millions with spaces": ("1250000", "1 250 000 habitants"),
     "vietnamese without marks": ("hop dong", "Hợp đồng thuê nhà"),
 }  # fmt: skip
 OTHERS = ("Etwas ganz anderes steht hier.", "Nothing of it.", "ничего такого", "没有关系", "อื่น")
