@@ -265,7 +265,8 @@ terima kasih telah menonton / cảm ơn các bạn đã theo dõi / شكرا ل�
 最後までご視聴いただきありがとうございました / チャンネル登録をお願いします / 시청해주셔서 감사합니다 / 구독과 좋아요 부탁드립니다 / 谢谢观看 / 中文字幕志愿者 杨茜茜 / 感谢观看 / 谢谢大家观看 / 请不吝点赞 订阅 转发 打赏支持明镜与点点栏目 /
 請不吝點贊訂閱轉發打賞支持明鏡與點點欄目 / abone olmayı unutmayın / 次の動画でお会いしましょう / tack för att du tittade / takk for at du så på / tak fordi du så med /
 kiitos kun katsoitte / děkuji za pozornost / дякую за перегляд / благодаря за гледането / ευχαριστώ που παρακολουθήσατε / תודה שצפיתם / ขอบคุณที่รับชม /
-hvala što pratite kanal / vă mulțumim pentru vizionare / hãy subscribe cho kênh ghiền mì gõ để không bỏ lỡ những video hấp dẫn
+hvala što pratite kanal / vă mulțumim pentru vizionare / hãy subscribe cho kênh ghiền mì gõ để không bỏ lỡ những video hấp dẫn / undertekster av ai-media /
+優優獨播劇場——YoYo Television Series Exclusive / phụ đề được thực hiện bởi cộng đồng amara.org / köszönöm, hogy megnézted / grazie per aver guardato il video
 """.split("/")
 )
 MUTTERED = frozenset(

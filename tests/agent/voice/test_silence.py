@@ -78,6 +78,11 @@ NOBODY = [
     "ขอบคุณที่รับชม",
     "Hvala što pratite kanal.",
     "Vă mulțumim pentru vizionare!",
+    "Undertekster av Ai-Media",
+    "優優獨播劇場——YoYo Television Series Exclusive",
+    "Phụ đề được thực hiện bởi cộng đồng Amara.org.",
+    "Köszönöm, hogy megnézted!",
+    "Grazie per aver guardato il video!",
     "Hãy subscribe cho kênh Ghiền Mì Gõ Để không bỏ lỡ những video hấp dẫn",
 ]
 
