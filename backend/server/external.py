@@ -63,6 +63,10 @@ NOT_ABOUT_PICTURES = (401, 403, 408, 429, 502, 503, 504)
 # 64 x 64 pixels: some servers refuse a picture smaller than one token covers.
 TINY_PICTURE = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAIAAAAlC+aJAAAAS0lEQVR42u3PMQ0AAAwDoEqv9ErYvQQckD4XAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAYHLAB8+AWnmfUycAAAAAElFTkSuQmCC"
 
+NO_ANSWERS = re.compile(
+    r"(?i)embed|rerank|minilm|whisper|transcri|\b(bge|gte|e5|tts|stt|asr|kokoro|piper|moderation|dall-e|flux|image|speech)\b"
+)
+
 
 class ExternalServers:
     """Finds the server to use. `changes` queries the servers first, `endpoint` unless one was just found."""
@@ -225,7 +229,7 @@ class ExternalServers:
             if not (config.model and status in NO_MODEL_LIST):  # a configured model needs no list
                 return None
             models = []
-        model = config.model or next((str(row.get("id")) for row in models), "")
+        model = config.model or first_of(models)
         row = row_of(models, model)
         known = props if isinstance(props, Props) else None
         window = known.n_ctx if known else 0
@@ -363,6 +367,13 @@ def option(text: str, names: str) -> str:
         rf"""(?<![^\s'"{{,])-*(?:{names})(?:['"]?[ \t]*[=:][ \t]*|[ \t]+)['"]?([^\s'",}}]+)""", text
     )
     return given[-1] if given else ""
+
+
+def first_of(models: list[JsonObject]) -> str:
+    """The first listed model that answers, else the first; servers list those for vectors, voices and pictures, too."""
+    kinds = [" ".join(str(row.get(key)) for key in ("id", "type", "task")) for row in models]
+    first = next((n for n, kind in enumerate(kinds) if not NO_ANSWERS.search(kind)), 0)
+    return str(models[first].get("id")) if models else ""
 
 
 def row_of(models: list[JsonObject], name: str) -> JsonObject:

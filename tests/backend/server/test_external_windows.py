@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from backend.config import BackendConfig
 from backend.protocol import CompletionReport
-from backend.server.external import WindowCut, window_of
+from backend.server.external import WindowCut, first_of, window_of
 from fakes.cases import cases
 from tests.backend.conftest import running
 from tests.backend.server.test_external import openai_server
@@ -227,6 +227,34 @@ LM_STUDIO_4 = {
     ]
 }
 UNEXPECTED = {"error": "Unexpected endpoint or method. (GET /api/ps)"}
+
+
+@cases(
+    ("first", "others", "chosen"),
+    [
+        ({"id": "text-embedding-nomic-embed-text-v1.5"}, ["qwen3-8b"], "qwen3-8b"),
+        ({"id": "nomic-embed-text:latest"}, ["mxbai-embed-large", "llama3.2:3b"], "llama3.2:3b"),
+        ({"id": "all-minilm:33m"}, ["gemma3"], "gemma3"),
+        ({"id": "bge-m3"}, ["mistral"], "mistral"),
+        ({"id": "BAAI/bge-reranker-v2-m3"}, ["Qwen/Qwen3-4B"], "Qwen/Qwen3-4B"),
+        ({"id": "intfloat/e5-large"}, ["phi-4"], "phi-4"),
+        ({"id": "Systran/faster-whisper-large-v3"}, ["qwen"], "qwen"),
+        ({"id": "hexgrad/kokoro-82m"}, ["qwen"], "qwen"),
+        ({"id": "gpt-image-1"}, ["dall-e-3", "tts-1", "gpt-4o-mini-tts", "gpt-4.1"], "gpt-4.1"),
+        ({"id": "omni-moderation-latest"}, ["gpt-4o-transcribe", "gpt-5"], "gpt-5"),
+        ({"id": "vectors", "type": "embeddings"}, ["qwen"], "qwen"),
+        ({"id": "ranks", "task": "rerank"}, ["qwen"], "qwen"),
+        ({"id": "bge-m3"}, ["whisper-1"], "bge-m3"),
+        ({"id": "qwen2.5-vl", "type": "vlm"}, ["bge-m3"], "qwen2.5-vl"),
+        ({"id": "clippy-7b"}, ["qwen"], "clippy-7b"),
+        ({}, [], "None"),
+    ],
+)
+def test_of_the_models_that_are_listed_the_first_that_answers_is_used(
+    first: dict[str, str], others: list[str], chosen: str
+) -> None:
+    assert first_of([first, *({"id": each} for each in others)]) == chosen
+    assert first_of([]) == ""
 
 
 @pytest.mark.parametrize(
