@@ -256,9 +256,9 @@ def edited(text: str, old: str, new: str, path: str) -> tuple[bytes, str, str]:
         line if len(line) <= LINE_CHARACTERS else f"{line[:LINE_CHARACTERS]}…"
         for line in islice(changed_lines(text, at, old, new), MOST_SHOWN)
     )
-    diff = clean(STRAY_BREAKS.sub("␤", "\n".join([f"--- a/{path}", f"+++ b/{path}", *lines])))
+    diff = clean(STRAY_BREAKS.sub("␤", "\n".join([f"--- a/{path}", f"+++ b/{path}", *lines, ""])))
     content = text[:at] + new + text[at + len(old) :]
-    return content.encode(), f"{old}\n\n↓\n\n{new}", diff
+    return content.encode(), f"{old}\n\n↓\n\n{new}", diff.removesuffix("\n")
 
 
 def occurrences(text: str, old: str) -> Iterator[int]:

@@ -241,7 +241,8 @@ async def test_an_edit_that_does_not_fit_says_why(box: Box) -> None:
 
 async def test_line_ends_of_windows_stay(box: Box) -> None:
     await box.use(bash, command=r"printf 'a\r\nb\r\nc\r\n' > dos")
-    await box.use(edit_file, path="dos", old="a\nb", new="x\ny")
+    edited = await box.use(edit_file, path="dos", old="a\nb", new="x\ny")
+    assert edited.text == "edited dos\n-a\n-b\n+x\n+y" and edited.shown.endswith("+y\n c")
     assert await box.text(bash, command="od -c -An dos | tr -s ' '") == r" x \r \n y \r \n c \r \n"
 
 
