@@ -170,6 +170,11 @@ class Flow:
                 self._begin_page()
         self.level = 0
 
+    def follow(self, edge: str, element: str) -> None:
+        """Begin or end a table or a row of an Office file."""
+        acts = {"tbl": (self.start_table, self.end_table), "tr": (self.start_row, self.end_row)}
+        acts[element][edge == "end"]()
+
     def start_table(self) -> None:
         self._below.append({})
 
@@ -528,12 +533,8 @@ def word_text(
                 flow.add("\n")
             case "start", "lastRenderedPageBreak":
                 flow.new_page()
-            case "start", "tbl":
-                flow.start_table()
-            case "end", "tbl":
-                flow.end_table()
-            case "start", "tr":
-                flow.start_row()
+            case "start" | "end", "tbl" | "tr":
+                flow.follow(edge, element)
             case "start", "gridBefore":
                 flow.end_cell(whole(value))
             case "start", "tc":
@@ -555,8 +556,6 @@ def word_text(
                 else:
                     flow.end_cell(1, columns, MOST_REPEATED if merged == "restart" else 1)
                 columns, merged = 1, ""
-            case "end", "tr":
-                flow.end_row()
             case "end", "p" if not joined:
                 flow.finish()
 
@@ -1092,12 +1091,8 @@ def slide_text(flow: Flow, files: zipfile.ZipFile, part: str) -> None:
                     flow.add(f"{slide_number(counts[level], form)} ")
             case "start", "br":
                 flow.add("\n")
-            case "start", "tbl":
-                flow.start_table()
-            case "end", "tbl":
-                flow.end_table()
-            case "start", "tr":
-                flow.start_row()
+            case "start" | "end", "tbl" | "tr":
+                flow.follow(edge, element)
             case "start", "tc":
                 columns, rows = whole(given.get("gridSpan")), whole(given.get("rowSpan"))
                 merged = [key for key in ("hMerge", "vMerge") if given.get(key) in ("1", "true")]
@@ -1109,8 +1104,6 @@ def slide_text(flow: Flow, files: zipfile.ZipFile, part: str) -> None:
                     flow.end_cell(columns - 1)
                 else:
                     flow.end_cell(1, columns, rows)
-            case "end", "tr":
-                flow.end_row()
             case "end", "p":
                 flow.level = int(title)
                 flow.finish()
