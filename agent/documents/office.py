@@ -14,6 +14,8 @@ from posixpath import join, normpath
 from typing import IO, Literal, TypeAlias
 from xml.parsers import expat
 
+from agent.web.html_text import marked, numeral, whole
+
 MOST_FILE = 64 << 20  # bytes of a file in an archive
 MOST_REPEATED = 1_000  # cells of a row, or rows, that a sheet repeats
 ENCRYPTED = "It is encrypted: send it again without its password."
@@ -123,10 +125,6 @@ def relations(files: zipfile.ZipFile, part: str) -> dict[str, str]:
             path = target[1:] if target.startswith("/") else normpath(join(folder, target))
             found[event[2].get("Id", "")] = path
     return found
-
-
-def whole(number: str | None, default: int = 1) -> int:
-    return int(number) if number and re.fullmatch(r"-?\d{1,9}", number) else default
 
 
 @dataclass
@@ -290,26 +288,6 @@ class Numbers:
         return f"{text} " if text else ""
 
 
-ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"),
-         (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))  # fmt: skip
-
-
-def numeral(number: int, form: str) -> str:
-    """A number in the form that Word or OpenDocument names."""
-    if form in ("none", "bullet", ""):
-        return ""
-    if form in ("lowerRoman", "upperRoman", "i", "I") and 0 < number < 4000:
-        text = ""
-        for value, letters in ROMAN:
-            text += letters * (number // value)
-            number %= value
-        return text.upper() if form in ("upperRoman", "I") else text
-    if form in ("lowerLetter", "upperLetter", "a", "A") and 0 < number < 1000:
-        text = chr(ord("a") + (number - 1) % 26) * (1 + (number - 1) // 26)
-        return text.upper() if form in ("upperLetter", "A") else text
-    return f"{number:02}" if form == "decimalZero" else str(number)
-
-
 # -- Word ---------------------------------------------------------------------
 
 # Elements with what is not printed: a Fallback repeats what stands beside it for older programs.
@@ -324,14 +302,6 @@ SYMBOLS = {"symbol": {0xB0: "°", 0xB1: "±", 0xB4: "×", 0xB7: "•", 0xA3: "�
 # Fractions, powers and roots of a formula on one line.
 MATH = {("start", "num"): "(", ("end", "num"): ")/", ("start", "den"): "(", ("end", "den"): ")", ("start", "sup"): "^(",
         ("end", "sup"): ")", ("start", "sub"): "_(", ("end", "sub"): ")", ("start", "rad"): "√(", ("end", "rad"): ")"}  # fmt: skip
-RAISED = str.maketrans("0123456789+-−=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿ")
-
-
-def marked(text: str, *, raised: bool, struck: bool) -> str:
-    """Text with what its place and lines mean: 10² is not 102, and what is struck out does not hold."""
-    if raised and re.fullmatch(r"[\d+\-−=()n\s]+", text):
-        text = text.translate(RAISED)
-    return f"~~{text}~~" if struck and text.strip() else text
 
 
 @dataclass

@@ -26,6 +26,7 @@ BLOCKS = set(
     "form h1 h2 h3 h4 h5 h6 header hr legend li main nav ol p pre section summary table tr ul".split()
 )
 CELLS = {"td", "th", "tr"}
+STRUCK = {"s", "strike", "del"}
 HEADINGS = {f"h{level}" for level in range(1, 7)}
 MARKS = {f"h{level}": "#" * level + " " for level in range(1, 7)} | dict.fromkeys(
     ("td", "th"), " | "
@@ -198,15 +199,17 @@ class PageText:
         self._pieces: list[str] = []
         self._title: list[str] = []
         self._in_title = False
-        self._lists: list[int | None] = []  # of <ol> the number before the next item
+        self._lists: list[tuple[int, str] | None] = []  # of <ol> the next item's number and form
         self._tables: list[Table] = []
         self._covered = 0  # cells so far that others cover
         self._pre = 0  # depth of <pre>, where line breaks count
+        self._raised = False  # within <sup>
         self._hidden_from: defaultdict[str, list[int]] = defaultdict(list)
 
     def start(self, name: str, tag: str) -> None:
         self._in_title = name == "title" and not self._title and not any(self._hidden_from.values())
         self._pre += name == "pre"
+        self._raised = name == "sup" or (self._raised and name not in BLOCKS | CELLS)
         if name in CELLS:
             self._end_cell()
         if name in BLOCKS:
@@ -216,24 +219,33 @@ class PageText:
         elif name == "table":
             self._tables.append(Table())
         elif name in ("ol", "ul"):
-            first = re.search(r"\bstart\s*=\s*[\"']?(\d{1,6})", tag)
-            self._lists.append((int(first[1]) if first else 1) - 1 if name == "ol" else None)
-        if name == "li" and self._lists and (before := self._lists[-1]) is not None:
-            self._lists[-1] = before + 1
-            self._pieces.append(f"{before + 1}. ")
+            given = attributes_of(tag)
+            begun = whole(given.get("start")), given.get("type") or "1"
+            self._lists.append(begun if name == "ol" else None)
+        if name == "li" and self._lists and (item := self._lists[-1]):
+            number = whole(attributes_of(tag).get("value"), item[0])
+            self._lists[-1] = number + 1, item[1]
+            self._pieces.append(f"{numeral(number, item[1]) or number}. ")
         elif name in MARKS:
             self._pieces.append(MARKS[name])
+        if name in STRUCK:
+            self._pieces.append("~~")
         if name in HIDDEN:
             self._hidden_from[name].append(len(self._pieces))
 
     def end(self, name: str) -> None:
         self._in_title = False
         self._pre -= name == "pre" and self._pre > 0
+        self._raised = self._raised and name not in BLOCKS | {"sup"}
         if name in ("ol", "ul") and self._lists:
             self._lists.pop()
         if name == "table" and self._tables:
             self._end_cell()
             self._tables.pop()
+        if name in STRUCK and "".join(self._pieces[-2:]) == "~~":  # without words
+            del self._pieces[-2:]
+        elif name in STRUCK:
+            self._pieces.append("~~")
         if name in HIDDEN and self._hidden_from[name]:
             del self._pieces[self._hidden_from[name].pop() :]
         if name in BLOCKS:
@@ -281,7 +293,7 @@ class PageText:
         elif self._pre:
             self._pieces.append(text.replace(" ", KEPT_SPACE))
         else:
-            self._pieces.append(SPACE.sub(" ", text))
+            self._pieces.append(marked(SPACE.sub(" ", text), raised=self._raised))
 
     def text(self) -> str:
         lines = [line.rstrip(" ") for line in "".join(self._pieces).split("\n")]
@@ -444,3 +456,37 @@ def joined(address: str, target: str) -> str:
         return ""
     of_web = found.startswith(("http://", "https://")) and len(found) <= LONGEST_ADDRESS
     return found if of_web else ""
+
+
+ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"),
+         (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))  # fmt: skip
+
+
+def numeral(number: int, form: str) -> str:
+    """A number in the form that Word, OpenDocument or HTML names."""
+    if form in ("none", "bullet", ""):
+        return ""
+    if form in ("lowerRoman", "upperRoman", "i", "I") and 0 < number < 4000:
+        text = ""
+        for value, letters in ROMAN:
+            text += letters * (number // value)
+            number %= value
+        return text.upper() if form in ("upperRoman", "I") else text
+    if form in ("lowerLetter", "upperLetter", "a", "A") and 0 < number < 1000:
+        text = chr(ord("a") + (number - 1) % 26) * (1 + (number - 1) // 26)
+        return text.upper() if form in ("upperLetter", "A") else text
+    return f"{number:02}" if form == "decimalZero" else str(number)
+
+
+RAISED = str.maketrans("0123456789+-−=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿ")
+
+
+def marked(text: str, *, raised: bool, struck: bool = False) -> str:
+    """Text with what its place and lines mean: 10² is not 102, and what is struck out does not hold."""
+    if raised and re.fullmatch(r"[\d+\-−=()n\s]+", text):
+        text = text.translate(RAISED)
+    return f"~~{text}~~" if struck and text.strip() else text
+
+
+def whole(number: str | None, default: int = 1) -> int:
+    return int(number) if number and re.fullmatch(r"-?\d{1,9}", number) else default

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.web.html_text import decoded, markdown
+from agent.web.html_text import decoded, html_text, markdown
+from fakes.cases import cases
 
 PAGES = Path(__file__).with_name("pages")
 ADDRESS = "https://a.example/b/c"
@@ -28,6 +29,28 @@ def test_a_saved_page(page: Path) -> None:
     assert [each for each in expected["unwanted"] if plain_words(each) in words] == []
     assert [each for each in expected["links"] if each not in found] == []
     assert sum(len(expected[name]) for name in ("wanted", "unwanted", "links")) > 5
+
+
+SHOWN = {
+    "10<sup>6</sup> m<sup>-2</sup>": "10⁶ m⁻²",
+    "2<sup><a href='#n'>3</a></sup> = 8": "2³ = 8",
+    "x<sup>2n+1</sup> of the 1<sup>st</sup>": "x²ⁿ⁺¹ of the 1st",
+    "H<sub>2</sub>O<sup>[1]</sup>": "H2O[1]",
+    "10<sup>6<p>7<table><tr><td>8</table>": "10⁶\n7\n\n| 8",
+    "was <s>900</s> <del>800 <b>€</b></del> 950": "was ~~900~~ ~~800 €~~ 950",
+    "<strike></strike>a<s class=icon></s>b": "ab",
+    "<ol type=a><li>x<li>y</ol>": "a. x\nb. y",
+    "<ol type=I start=4><li>x<li>y</ol>": "IV. x\nV. y",
+    "<ol><li>x<li value=7>y<li>z</ol>": "1. x\n7. y\n8. z",
+    "<ol start=0><li>x<ol type='i'><li>y</ol><li>z</ol>": "0. x\n\ni. y\n\n1. z",
+    "<ol type=disc start=x><li>x<ul><li>y</ul></ol>": "1. x\n\n- y",
+}
+
+
+@cases(("html", "text"), SHOWN.items())
+def test_what_a_place_means_is_written(html: str, text: str) -> None:
+    assert html_text(html) == text
+    assert markdown(html, ADDRESS) == text
 
 
 @pytest.mark.parametrize(
