@@ -422,7 +422,8 @@ def word_text(
     in_text = hidden = in_properties = raised = struck = False
     gone = joined = no_cell = False  # a deletion of words, of a paragraph's end, of a cell
     in_row = False
-    style = name = note = ""
+    style = name = note = field = ""
+    entries = list[str]()  # of a choice
     at: int | None = None
     columns, merged = 1, ""
     numbered, targets = {"footnote": 0, "endnote": 0}, relations(files, part)
@@ -474,6 +475,15 @@ def word_text(
                 if lists and not joined:
                     own = name or form.list
                     flow.add(lists.next(own, at if at is not None or name else form.at, style))
+            case "start", "checkBox" | "ddList":  # of an old form
+                field, entries = "0", ["☐ ", "☒ "] if element == "checkBox" else list[str]()
+            case "start", "default" | "checked" | "result":
+                field = value or "1"
+            case "start", "listEntry":
+                entries.append(value)
+            case "end", "checkBox" | "ddList":
+                nth = whole(field, field not in ("false", "off"))
+                flow.add(entries[nth] if 0 <= nth < len(entries) else "")
             case "start", "chart" if not hidden:
                 chart_text(flow, files, targets.get(given.get("id", ""), ""))
             case "start", "relIds" if not hidden:

@@ -110,7 +110,23 @@ RAISED = '<w:vertAlign w:val="superscript"/>'
 FRACTION = "<m:oMath xmlns:m='m'><m:f><m:num><m:r><m:t>a + b</m:t></m:r></m:num><m:den><m:r><m:t>2</m:t></m:r></m:den></m:f></m:oMath>"
 POWER = "<m:oMath xmlns:m='m'><m:sSup><m:e><m:r><m:t>x</m:t></m:r></m:e><m:sup><m:r><m:t>n+1</m:t></m:r></m:sup></m:sSup></m:oMath>"
 COMMENTS = f'<w:comments {W}><w:comment w:id="4">{words("Is that so?")}</w:comment></w:comments>'
+
+
+def form_field(kind: str, *inner: str) -> str:
+    """A field of Word's old forms: its state stands in no text."""
+    made = "".join(f"<w:{each}/>" for each in inner)
+    begin = f'<w:fldChar w:fldCharType="begin"><w:ffData><w:{kind}>{made}</w:{kind}></w:ffData></w:fldChar>'
+    return f"{run(begin)}{run('<w:instrText>FORM</w:instrText>')}{run('<w:fldChar/>')}"
+
+
+ENTRIES = ('listEntry w:val="Ms"', 'listEntry w:val="Mr"')
 PARTS = {
+    "a box with a cross": (docx(words(form_field("checkBox", "sizeAuto", 'default w:val="0"', "checked"), "yes")), ["☒ yes"]),
+    "a box without a cross": (docx(words(form_field("checkBox", "sizeAuto", 'default w:val="1"', 'checked w:val="0"'), "yes")), ["☐ yes"]),
+    "a box that nobody touched": (docx(words(form_field("checkBox", 'default w:val="1"'), "yes", form_field("checkBox"), "no")), ["☒ yes☐ no"]),
+    "a choice": (docx(words("Dear ", form_field("ddList", 'result w:val="1"', *ENTRIES), " Lee")), ["Dear Mr Lee"]),
+    "a choice that nobody made": (docx(words("Dear ", form_field("ddList", *ENTRIES), " Lee")), ["Dear Ms Lee"]),
+    "a choice of nothing": (docx(words("a", form_field("ddList", 'result w:val="7"'), form_field("checkBox", 'checked w:val="off"'))), ["a☐"]),
     "powers": (docx(words("10", formatted("6", RAISED), " m", formatted("-2", RAISED), " on the 1", formatted("st", RAISED))), ["10⁶ m⁻² on the 1st"]),
     "powers that are set higher": (docx(words("10", formatted("6", '<w:position w:val="7"/>'), " H", formatted("2", '<w:position w:val="-2"/>'), "O")), ["10⁶ H2O"]),
     "indices": (docx(words("H", formatted("2", '<w:vertAlign w:val="subscript"/>'), "O")), ["H2O"]),
