@@ -623,7 +623,7 @@ def open_document(files: zipfile.ZipFile, notes: list[str]) -> tuple[list[Block]
                 unseen.add(style)
             case _ if not in_body:
                 continue
-            case "end", "table" | "page" if element == skipped:
+            case "end", "table" | "page" | "section" if element == skipped:
                 skipped = ""
             case _ if skipped:
                 continue
@@ -673,6 +673,8 @@ def open_document(files: zipfile.ZipFile, notes: list[str]) -> tuple[list[Block]
                 if given.get("style-name") in unseen:
                     skipped = element
                     hidden.append(str(slides))
+            case "start", "section" if given.get("display", "true") != "true":
+                skipped = element if given.get("is-hidden", "true") == "true" else ""
             case "start", "spreadsheet":
                 sheets = True
             case "start", "table" if sheets and given.get("style-name") in unseen:
@@ -1007,7 +1009,8 @@ def cell_text(raw: str, kind: str, form: str, strings: Sequence[str], epoch: dat
             hours, rest = divmod(round(value * 86_400), 3600)
             return f"{hours}:{rest // 60:02}:{rest % 60:02}".removesuffix(":00")
         return re.sub(r"(:\d\d):00$", r"\1", at.strftime(shown))
-    return (form if "{" in form else "{}").format(f"{value:.15g}")
+    digits = raw if re.fullmatch(r"-?\d+", raw) else f"{value:.15g}"  # a card's number has 16
+    return (form if "{" in form else "{}").format(digits)
 
 
 # -- PowerPoint ---------------------------------------------------------------

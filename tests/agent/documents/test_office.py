@@ -306,6 +306,9 @@ OPEN_PARTS = {
     "a chart is no formula": (written('<text:p>x<draw:object xmlns:xlink="x" xlink:href="./Object 2"/><draw:object xmlns:xlink="x" xlink:href="../a"/></text:p>'), ["Bob Ltd", "x", "IBAN"]),
     "notes of the speaker": (open_document("presentation", NOTED.format("<text:p>say it</text:p><text:p><text:page-number>1</text:page-number></text:p>")), ["a", "Notes:", "say it"]),
     "no notes": (open_document("presentation", NOTED.format("<text:p/>")), ["a"]),
+    "a hidden section": (open_document("text", '<text:section text:display="none"><text:p>a</text:p></text:section><text:p>b</text:p>'), ["b"]),
+    "a section that a condition hides": (open_document("text", '<text:section text:display="condition" text:is-hidden="true"><text:p>a</text:p></text:section><text:p>b</text:p>'), ["b"]),
+    "a section that a condition shows": (open_document("text", '<text:section text:display="condition" text:is-hidden="false"><text:p>a</text:p></text:section><text:section><text:p>b</text:p></text:section>'), ["a", "b"]),
     "a hidden slide": (open_document("presentation", "".join(f'<draw:page draw:style-name="{style}"><text:p>{style}</text:p><table:table/></draw:page>' for style in ("dp1", "dp2", "dp1")), HIDDEN_SLIDE), ["dp1", "--- 2", "--- 3", "dp1"]),
 }  # fmt: skip
 
@@ -355,6 +358,7 @@ EXCEL = {
     "signs that XML cannot hold": (xlsx(f"<row>{v('A1', 'a_x000A_b', kind='str')}{v('B1', '_x005F_x000D_', kind='str')}</row>"), ["# One", "a b | _x000D_"]),
     "half an emoji and a NUL": (xlsx(f"<row>{v('A1', 'a_xD83D_b', kind='str')}{v('B1', '_xD83D__xDE00_', kind='str')}{v('C1', 'c_x0000_', kind='str')}</row>"), ["# One", "a\ufffdb | 😀 | c"]),
     "percent": (xlsx(f"<row>{v('A1', '0.055', 4)}</row>"), ["# One", "5.5%"]),
+    "long numbers": (xlsx(f"<row>{v('A1', '4111111111111111')}{v('B1', '-1234567890123456')}{v('C1', '1.0E16')}</row>"), ["# One", "4111111111111111 | -1234567890123456 | 1e+16"]),
     "numbers": (xlsx(f"<row>{v('A1', '0.30000000000000004')}{v('B1', '1E3')}{v('C1', '12345678')}</row>"), ["# One", "0.3 | 1000 | 12345678"]),
     "truth, errors, formulas": (xlsx(f"<row>{v('A1', '1', kind='b')}{v('B1', '#N/A', kind='e')}<c r='C1' t='str'><f>A1&amp;B1</f><v>ab</v></c></row>"), ["# One", "TRUE | #N/A | ab"]),
     "high cell": (xlsx(f"<row r='1'>{v('A1', '0', kind='s')}{v('B1', '1')}</row><row r='2'><c r='A2'/>{v('B2', '2')}</row>", '<mergeCell ref="A1:A2"/>'), ["# One", "shared | 1", "shared | 2"]),
