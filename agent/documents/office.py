@@ -240,7 +240,7 @@ class Flow:
 
 def joined_cells(cells: Sequence[str]) -> str:
     """A row on one line, without the empty cells at its end."""
-    return re.sub(r"[ |]+$", "", " | ".join(cells))
+    return " | ".join(cells).rstrip(" |")
 
 
 # -- numbers of clauses -------------------------------------------------------
@@ -485,9 +485,9 @@ def word_text(
                 nth = whole(field, field not in ("false", "off"))
                 flow.add(entries[nth] if 0 <= nth < len(entries) else "")
             case "start", "chart" if not hidden:
-                chart_text(flow, files, targets.get(given.get("id", ""), ""))
+                chart_text(flow, files, targets.pop(given.get("id", ""), ""))
             case "start", "relIds" if not hidden:
-                slide_text(flow, files, targets.get(given.get("dm", ""), ""))
+                slide_text(flow, files, targets.pop(given.get("dm", ""), ""))
             case "start", "noBreakHyphen" if not hidden:
                 flow.add("\u2011")
             case "start", "tab" | "ptab" if not hidden and not in_properties:
@@ -835,7 +835,7 @@ def excel(files: zipfile.ZipFile, notes: list[str]) -> list[Block]:
             epoch = datetime(1904, 1, 1)  # noqa: DTZ001
         if (edge, element) == ("start", "sheet"):
             if given.get("state", "visible") == "visible":
-                sheets.append((given.get("name", ""), targets.get(given.get("id", ""), "")))
+                sheets.append((given.get("name", ""), targets.pop(given.get("id", ""), "")))
             else:
                 hidden.append(given.get("name", ""))
     note_hidden("sheets", hidden, notes)
@@ -962,13 +962,14 @@ def sheet_rows(
                 if not pieces and formulas:  # not computed by the program that wrote it
                     text = f"={''.join(formulas)}"
                 if text:
-                    rows.setdefault(number, {})[column] = text
+                    rows.setdefault(number, {})[column] = " ".join(text.split())
             case "start", "mergeCell":
                 repeat_below(rows, given.get("ref", ""))
     concealed.extend(hidden & rows.keys())
     for _, cells in sorted(rows.items()):
-        width = min(max(cells), 16_384)
-        yield joined_cells([" ".join(cells.get(n, "").split()) for n in range(1, width + 1)])
+        far = sorted(column for column in cells if column > MOST_REPEATED)
+        near = range(1, min(max(cells), MOST_REPEATED) + 1)
+        yield joined_cells([cells.get(column, "") for column in (*near, *far)])
 
 
 def column_number(letters: str) -> int:
@@ -1022,7 +1023,7 @@ def powerpoint(files: zipfile.ZipFile, notes: list[str]) -> list[Block]:
     hidden = list[str]()
     for edge, element, given in part_events(files, "ppt/presentation.xml"):
         if (edge, element) == ("start", "sldId"):
-            order.append(targets.get(given.get("id", ""), ""))
+            order.append(targets.pop(given.get("id", ""), ""))
     for number, part in enumerate(order, 1):
         _, _, given = next(part_events(files, part), ("start", "", {}))
         if given.get("show") in ("0", "false"):
@@ -1048,9 +1049,9 @@ def slide_text(flow: Flow, files: zipfile.ZipFile, part: str) -> None:
     for edge, element, given in part_events(files, part, ["Fallback", "fld"]):
         match edge, element:
             case "start", "chart":
-                chart_text(flow, files, targets.get(given.get("id", ""), ""))
+                chart_text(flow, files, targets.pop(given.get("id", ""), ""))
             case "start", "relIds":  # a diagram
-                slide_text(flow, files, targets.get(given.get("dm", ""), ""))
+                slide_text(flow, files, targets.pop(given.get("dm", ""), ""))
             case "text", _ if in_text:
                 flow.add(element)
             case "start" | "end", "t":

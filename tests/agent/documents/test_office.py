@@ -343,6 +343,7 @@ def v(place: str, value: str, style: int = 0, kind: str = "n") -> str:
 EXCEL = {
     "shared strings": (xlsx(f"<row r='1'>{v('A1', '0', kind='s')}{v('B1', '1', kind='s')}</row>"), ["# One", "shared | rich"]),
     "a gap": (xlsx(f"<row r='1'>{v('A1', '1')}{v('D1', '4')}</row>"), ["# One", "1 |  |  | 4"]),
+    "the farthest column": (xlsx("".join(f"<row r='{n}'>{v(f'A{n}', '1')}{v(f'XFC{n}', '2')}{v(f'XFD{n}', '3')}</row>" for n in range(1, 100))), ["# One", *[f"1{' | ' * 1000}2 | 3"] * 99]),
     "far columns": (xlsx(f"<row r='1'>{v('AA1', '27')}</row>"), ["# One", " | " * 26 + "27"]),
     "dates": (xlsx(f"<row>{v('A1', '46082', 1)}{v('B1', '46082.5', 2)}{v('C1', '0.75', 3)}</row>"), ["# One", "2026-03-01 | 2026-03-01 12:00 | 18:00"]),
     "formats of its own": (xlsx(f"<row>{v('A1', '46082', 5)}{v('B1', '0.75', 6)}{v('C1', '2.5', 8)}</row>"), ["# One", "2026-03-01 | 18:00 | 2.5 days"]),
@@ -509,6 +510,7 @@ POWERPOINT = {
                          ["--- 1", "A |  | c", "A |  | f"]),
     "a diagram": (with_part(DIAGRAM, f"<dgm:dataModel xmlns:dgm='d' {A} {R}><dgm:pt><dgm:t><a:p><a:r><a:t>Plan</a:t></a:r></a:p></dgm:t></dgm:pt>{DIAGRAM}<dgm:pt><dgm:t><a:p><a:r><a:t>Build</a:t></a:r></a:p></dgm:t></dgm:pt></dgm:dataModel>"),
                   ["--- 1", "Plan", "Build"]),
+    "a chart that is named again and again": (with_part(FRAME * 9, chart(series("S", points("a"), points("1")))), ["--- 1", "S: a 1", "Axis"]),
     "a part that is missing": (with_part(DIAGRAM.replace("r1", "r6") + FRAME.replace("r1", "r7") + shape("x"), ""), ["--- 1", "x"]),
     "a hidden slide": (pptx(shape("last"), shape("unseen"), shape("first"), hidden=2), ["--- 1", "first", "--- 3", "last"]),
 }  # fmt: skip
