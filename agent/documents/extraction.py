@@ -362,11 +362,13 @@ def markdown(text: str) -> Iterator[Block]:
         mark = line.lstrip()[:3]
         if mark in ("```", "~~~") and fence in ("", mark):
             fence = "" if fence else mark
-        heading = None if fence else re.match(r"(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$", line)
+        heading = None if fence else re.match(r"(#{1,6})[ \t]+(.*)", line)
         if heading:
             yield from paragraphs("\n".join(kept))
             kept = []
-            yield "heading", len(heading[1]), heading[2]
+            words = heading[2].rstrip()
+            bare = words.rstrip("#")  # signs at the end are no part of it, but "C#" is
+            yield "heading", len(heading[1]), words if bare[-1:].strip() else bare.rstrip()
         else:
             kept.append(line)
     yield from paragraphs("\n".join(kept))

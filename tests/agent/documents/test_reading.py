@@ -11,6 +11,7 @@ import pytest
 from agent.documents import extraction
 from agent.documents.reading import UnreadableDocument
 from fakes import documents
+from fakes.cases import cases
 from fakes.words import saying
 from tests.agent.documents.conftest import Shelf
 
@@ -95,6 +96,26 @@ async def test_text_is_cut_by_headings(
     shelf: Shelf, name: str, content: bytes, passages: list[tuple[int, str, str]]
 ) -> None:
     assert await shelf.passages(name, content) == passages
+
+
+@cases(
+    ("line", "level", "words"),
+    [
+        ("# C#", 1, "C#"),
+        ("## F# and C# ##", 2, "F# and C#"),
+        ("# Setup #", 1, "Setup"),
+        ("### Setup\t####  ", 3, "Setup"),
+        ("# Issue #5", 1, "Issue #5"),
+        ("# ##", 1, ""),
+        ("## # ##", 2, "#"),
+        ("#\ta ", 1, "a"),
+        (f"# a{' ' * 20_000}b", 1, f"a{' ' * 20_000}b"),
+        (f"# {'# ' * 20_000}b", 1, f"{'# ' * 20_000}b"),
+        (f"# a{'#' * 20_000}b", 1, f"a{'#' * 20_000}b"),
+    ],
+)
+def test_headings_of_markdown(line: str, level: int, words: str) -> None:
+    assert ("heading", level, words) in list(extraction.markdown(f"x\n{line}\ny"))
 
 
 async def test_where_there_are_no_pages_parts_are_about_as_long_as_one(shelf: Shelf) -> None:
