@@ -17,6 +17,7 @@ from xml.parsers import expat
 from agent.web.html_text import marked, numeral, whole
 
 MOST_FILE = 64 << 20  # bytes of a file in an archive
+LONGEST_CODE = 255  # characters of a cell's format or number
 MOST_REPEATED = 1_000  # cells of a row, or rows, that a sheet repeats
 ENCRYPTED = "It is encrypted: send it again without its password."
 UNPACKS_TO_TOO_MUCH = (
@@ -898,6 +899,7 @@ def cell_forms(files: zipfile.ZipFile) -> list[str]:
 
 def form_of(code: str) -> str:
     """The form of a cell, as `cell_forms` lists them, by its format code, such as 'dd.mm.yyyy hh:mm' or '0.0%'."""
+    code = code[:LONGEST_CODE]
     plain = re.sub(r'"[^"]*"|\\.|_.|\*.|\[(?!h+\]|m+\]|s+\])[^\]]*\]', "", code.partition(";")[0])
     if plain.lower() in ("general", "standard"):
         return ""
@@ -997,7 +999,8 @@ def cell_text(raw: str, kind: str, form: str, strings: Sequence[str], epoch: dat
         return {"1": "TRUE", "0": "FALSE"}.get(raw, raw)
     if kind == "d":
         return raw.removesuffix("T00:00:00")
-    if kind != "n" or not re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", raw):
+    number = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
+    if kind != "n" or len(raw) > LONGEST_CODE or not re.fullmatch(number, raw):
         return unescaped(raw)
     value = float(raw)
     if form == "%":

@@ -360,6 +360,7 @@ EXCEL = {
     "half an emoji and a NUL": (xlsx(f"<row>{v('A1', 'a_xD83D_b', kind='str')}{v('B1', '_xD83D__xDE00_', kind='str')}{v('C1', 'c_x0000_', kind='str')}</row>"), ["# One", "a\ufffdb | 😀 | c"]),
     "percent": (xlsx(f"<row>{v('A1', '0.055', 4)}</row>"), ["# One", "5.5%"]),
     "long numbers": (xlsx(f"<row>{v('A1', '4111111111111111')}{v('B1', '-1234567890123456')}{v('C1', '1.0E16')}</row>"), ["# One", "4111111111111111 | -1234567890123456 | 1e+16"]),
+    "endless numbers": (xlsx(f"<row>{v('A1', '0' * 200_000 + 'x')}{v('B1', '1' * 200_000)}</row>"), ["# One", f"{'0' * 200_000}x | {'1' * 200_000}"]),
     "numbers": (xlsx(f"<row>{v('A1', '0.30000000000000004')}{v('B1', '1E3')}{v('C1', '12345678')}</row>"), ["# One", "0.3 | 1000 | 12345678"]),
     "truth, errors, formulas": (xlsx(f"<row>{v('A1', '1', kind='b')}{v('B1', '#N/A', kind='e')}<c r='C1' t='str'><f>A1&amp;B1</f><v>ab</v></c></row>"), ["# One", "TRUE | #N/A | ab"]),
     "high cell": (xlsx(f"<row r='1'>{v('A1', '0', kind='s')}{v('B1', '1')}</row><row r='2'><c r='A2'/>{v('B2', '2')}</row>", '<mergeCell ref="A1:A2"/>'), ["# One", "shared | 1", "shared | 2"]),
