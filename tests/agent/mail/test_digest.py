@@ -34,7 +34,7 @@ async def test_a_job_reads_what_its_chat_may_read(tmp_path: Path, dovecot: Dovec
             await owner.press(asked, "Allow once")
             await owner.next_message(where=lambda each: is_final(each) and "4711" in each.text)
             dovecot.deliver([plain("Greetings", "Hello.", "2")])
-            await owner.send("/schedule every day at 3: tell me what is new in my mail")
+            await owner.send("/schedule every day at 03:00: tell me what is new in my mail")
             planned = await owner.next_message(where=lambda each: each.keyboard)
             await owner.press(planned, TEXTS.plan_it)
             await owner.until(planned, lambda each: not each.keyboard)
