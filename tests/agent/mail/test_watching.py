@@ -38,7 +38,9 @@ class Program:
         self.planner = Planner(store, CHAT, "UTC")
 
     async def watch(self, what: str) -> Job:
-        proposal = await self.planner.propose("every day at 03:00", f"watch {what}", made_by="person")
+        proposal = await self.planner.propose(
+            "every day at 03:00", f"watch {what}", made_by="person"
+        )
         job = await self.planner.add(proposal.spec)
         self.store.jobs.wake()
         await self.state(job, "done")

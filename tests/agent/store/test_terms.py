@@ -146,7 +146,7 @@ FOUND = {
     "telephone in brackets": ("5551234567", "call (555) 123-4567"),
     "telephone with a hyphen": ("0302345678", "Büro: 030 234-5678"),
     "an account in groups": ("DE89370400440532013000", "Miete an DE89 3704 0044 0532 0130 00"),
-    "an account without groups": ("DE89 3704 0044 0532 0130 00", "Miete an DE89370400440532013000"),
+    "an account without groups": ("DE89 3704 0044 0532 0130 00", "Rent to DE89370400440532013000"),
     "an account with letters": ("gb29nwbk60161331926819", "IBAN: GB29 NWBK 6016 1331 9268 19"),
     "an account with three at the end": ("FR7630006000011234567890189", "(FR76 3000 6000 0112 3456 7890 189)"),
     "a short account": ("NO9386011117947", "konto NO93 8601 1117 947"),
