@@ -102,27 +102,6 @@ async def test_a_commit_in_the_workspace_needs_nobody(box: Box) -> None:
     assert box.asked == []
 
 
-TWO_SIDES = "git init -q -b main p; cd p; printf '1\\n2\\n' > a; echo x > b; git add .; git commit -qm one; git checkout -qb side; "\
-            "printf '1\\nside\\n' > a; git commit -qam two; git checkout -q main; printf '1\\nmain\\n' > a; git commit -qam three; "  # fmt: skip
-UNFINISHED = ["git merge -q side", "git rebase -q side", "git cherry-pick side", "git merge -q side; rm .git/MERGE_HEAD",
-              "git merge -q --squash side", "git config merge.conflictStyle diff3; git merge -q side",
-              "git stash -q; git checkout -q side; echo more >> a; git stash -q; git checkout -q main; git stash apply -q",
-              "git rebase -q -i side", "git config merge.renormalize true; git merge -q side", "git merge -q side; echo y > b"]  # fmt: skip
-
-
-@pytest.mark.parametrize("command", UNFINISHED)
-async def test_two_sides_are_not_committed_together(box: Box, command: str) -> None:
-    await box.use(bash, command=f"{TWO_SIDES}{command}")
-    before = await box.text(bash, command="cd p; git rev-parse HEAD")
-    for files in (["a"], None):
-        refused = await box.error(git_commit, repo="p", message="both", files=files)
-        assert refused == saying("Nothing was committed", " a,", "<<<<<<<")
-    assert await box.text(bash, command="cd p; git rev-parse HEAD") == before
-    await box.use(write_file, path="p/a", content="1\nboth\n")
-    assert "two" not in await box.text(git_commit, repo="p", message="both")
-    assert "UU" not in await box.text(git_status, repo="p")
-
-
 async def test_a_first_commit(box: Box) -> None:
     await box.use(bash, command="git init -q -b main p; echo x > p/x")
     assert await box.text(git_status, repo="p") == saying("branch main", "no commits", "\n?? x")
