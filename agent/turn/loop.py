@@ -157,14 +157,7 @@ class TurnLoop:
                 await self.tools.read_pages(words)
                 await self.tools.search_sent(words)
         while not (limit := self.limit_reached()):
-            lost = self.constrained and not self.shelled
-            if lost and self.tools.counts_by_eye:
-                self.shelled = True
-                step = await self.ask(tool_choice="required", only=frozenset({"bash"}))
-                if any(map(self.tools.says, step.calls[:1])):
-                    step = await self.command()
-            else:
-                step = await (self.command() if lost and self.tools.astray else self.ask())
+            step = await self.next_step()
             if self.constrain == "missed call" and not (step.calls or self.tools.outcomes):
                 self.constrained |= self._missed_call(step.text)
             self.tools.careful = self.constrained
@@ -203,6 +196,16 @@ class TurnLoop:
                 return Ending.said(translated(texts.NO_ANSWER), "error")
         return await self.last_word(limit)
 
+    async def next_step(self) -> Step:
+        """The model's next step; of a small one that counts by eye, or looks for a repository, a command."""
+        if not self.constrained or self.shelled:
+            return await self.ask()
+        if not self.tools.counts_by_eye:
+            return await (self.command() if self.tools.astray else self.ask())
+        self.shelled = True
+        step = await self.ask(tool_choice="required", only=frozenset({"bash"}))
+        return await self.command() if any(map(self.tools.says, step.calls[:1])) else step
+
     def answer(self, step: Step) -> str:
         """The whole answer for the person; may be empty. When a job is due stands in it, whatever the model says."""
         text = self.tools.without_headings(self.checks.text(step, self.tools.done))
@@ -238,10 +241,7 @@ class TurnLoop:
         if again and (said := self.tools.letter or closed):
             return Step(Assistant(said))
         if written := await self.tools.printed():
-            await self.act(written)
-            step = await self.ask(tool_choice="none", results=self.tools.results())
-            stands = step.text and not (instructs(step.text) or self._groundless(step.text))
-            return step if stands else Step(Assistant(self.tools.report()))
+            return await self.saved(written)
         if written := await self.tools.drafted(step.text) or await self.rewrite():
             return written
         found = any(self.tools.outcomes.values())
@@ -305,6 +305,13 @@ class TurnLoop:
         if not step.calls and self.tools.outcomes and self._groundless(step.text):
             raise Looping(self.tools.report(translated(texts.NO_RESULT)))
         return step
+
+    async def saved(self, written: Step) -> Step:
+        """The answer after a file was written, with which nothing is left to do."""
+        await self.act(written)
+        step = await self.ask(tool_choice="none", results=self.tools.results())
+        stands = step.text and not (instructs(step.text) or self._groundless(step.text))
+        return step if stands else Step(Assistant(self.tools.report()))
 
     async def remembered(self, step: Step) -> Step | None:
         """The answer from notes and past conversations, to a question of what the person has or did; where they hold

@@ -37,7 +37,7 @@ PRINTS = re.compile(r"(echo|printf) [^|<>$`;&\n\d]+")  # words, and nothing else
 # What an answer shows as the content of a file, and its language.
 CODE = re.compile(r"^ *```(\w*)[^\n]*\n(.+?)^ *```", re.DOTALL | re.MULTILINE)
 # A command that prints another version of a file, and leaves the file as it is.
-FILTER = re.compile(r"\s*(?:cat [^|>]+\|\s*)?(?:sed|sort|uniq|tr|awk|tac)\b[^|>]*")
+FILTER = re.compile(r"\s*(?:cat [^|>]+\|\s*)?(?:sed|sort|uniq|tac)\b[^|>]*")
 SHELLS = ("sh", "bash", "shell", "console")
 _FIRST = r"(?:^|[.,:;!?\n] ?|\b(?:please|and|then|now|you|bitte|und|et|y|favor|in \S+\.\w+,?) )"
 _EDIT = (
@@ -219,9 +219,9 @@ class ToolRunner:
             return ""
         return next(iter(before))
 
-    async def to_edit(self) -> bool:
-        """Whether the message wants a file edited that it names, and that is as it was."""
-        return bool(WANTS_EDIT.search(self.transcript.words()) and await self.unchanged())
+    async def to_edit(self) -> str:
+        """The file that the message names and wants edited, where it is as it was; else ""."""
+        return await self.unchanged() if WANTS_EDIT.search(self.transcript.words()) else ""
 
     async def read_named(self) -> None:
         """Read the files that the message names, but those that calls have read."""
@@ -256,9 +256,8 @@ class ToolRunner:
     async def printed(self) -> Step | None:
         """Make a `write_file` call of what a filter printed of the file that the message wants changed, where that is
         as it was: small models forget sed's -i. Returns None if there is none."""
-        if not await self.to_edit():
+        if not (path := await self.to_edit()):
             return None
-        path = await self.unchanged()
         held = await self._held(path)
         for call, text in self.transcript.results():
             command = str((arguments_of(call.arguments) or {}).get("command"))

@@ -117,7 +117,8 @@ async def test_what_asks_for_the_hardware_is_told_where_it_is_described(call: Ca
     ):
         told = (await bash.run(call, {"command": f"{command}; false"})).text
         assert told.endswith("cat /host.txt tells of it."), told
-    assert "host.txt" not in (await bash.run(call, {"command": "cat nothing"})).text
+    for command in ("cat nothing", "echo /usr/include/sys/types.h; false", "cat sys/a ./sys/b"):
+        assert "host.txt" not in (await bash.run(call, {"command": command})).text, command
 
 
 async def test_columns_of_a_csv_file_that_awk_splits_at_blanks_are_no_result(call: Call) -> None:
@@ -129,6 +130,7 @@ async def test_columns_of_a_csv_file_that_awk_splits_at_blanks_are_no_result(cal
         (by_comma, "3"),
         (by_comma.replace("-F,", "-v FS=,"), "3"),
         ("awk 'BEGIN {FS = \",\"} {s += $2} END {print s}' c.csv", "3"),
+        ("awk 'NR > 1 {n++} END {print n + 2}' c.csv", "3"),
         ("tr , ' ' < c.csv | awk '{s += $2} END {print s}'", "3"),
     ):
         output = await bash.run(call, {"command": command})

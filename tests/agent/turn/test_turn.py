@@ -1308,6 +1308,7 @@ class TestAnswersOfSmallModels:
             ("Sort a.txt", "sort a.txt | head -1", "ann", False),
             ("Sort a.txt", "cat a.txt", "cid\nann\nbob", False),  # as it was
             ("replace bob in a.txt", "sed -n /bob/p a.txt", "bob", False),  # a part
+            ("Correct a.txt", "awk '{print $1}' a.txt", "c\na\nb", False),  # a column
             ("Show a.txt sorted", "sort a.txt", "ann\nbob\ncid", False),  # only shown
         ],
     )
