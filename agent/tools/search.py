@@ -106,8 +106,7 @@ async def list_files(
         biggest = -1
     lines = [sized(place, *file, biggest) for file in files[: OTHERS if told else None]]
     shown = bounded(call, lines, int(count), "files more; use a narrower pattern")
-    order = ", newest first" if int(count) > 1 else ""
-    return Output(f"{told}{counted(int(count), 'file')}{order}:\n{shown}")
+    return Output(f"{told}{counted(int(count), 'file')}:\n{shown}")
 
 
 def sized(place: SandboxPath, size: int, name: str, biggest: int) -> str:

@@ -30,7 +30,7 @@ ADVISED = re.compile(
 )
 PROMISED = re.compile(
     r"\bI(?:'ll| will|'m going to| am going to) (?:now |first )?(?:use|run|search|look|read|check|find|open|list"
-    r"|create|write|edit|change|delete|move|sort|fix|revert)\b|\b(?:let(?:'s| us)|please) try (?:again|another|a different)\b",
+    r"|create|write|edit|change|delete|move|sort|fix|revert)\b|\blet(?:'s| us) try (?:again|another|a different)\b",
     re.IGNORECASE,
 )
 TOOL_NAMES = re.compile(

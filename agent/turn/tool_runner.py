@@ -358,7 +358,7 @@ class ToolRunner:
     def counts_by_eye(self) -> bool:
         """Whether the message asks for a count, a sum or the ends of a file, and files were looked at only."""
         words = self.transcript.words()
-        looked = bool(self.done) and self.done <= LOOKING
+        looked = bool(self.done) and self.done <= LOOKING - {"list_files"}  # which counts
         return looked and bool(COUNTING.search(words) and SPEAKS_OF_FILE.search(words))
 
     async def missed(self) -> str:

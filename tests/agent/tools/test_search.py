@@ -41,7 +41,7 @@ async def tree(box: Box) -> Box:
 
 async def test_files_newest_first_past_what_git_ignores(tree: Box) -> None:
     assert await tree.text(list_files, pattern="*.py") == (
-        f"3 files, newest first:\nsub/inner.py (5 bytes)\n{USE}\nsrc/geo.py (26 bytes, the biggest)"
+        f"3 files:\nsub/inner.py (5 bytes)\n{USE}\nsrc/geo.py (26 bytes, the biggest)"
     )
 
 
@@ -67,9 +67,9 @@ async def test_the_biggest_of_a_whole_list_is_named(
 @pytest.mark.parametrize(
     ("pattern", "path", "found"),
     [
-        ("src/**", "", f"2 files, newest first:\n{USE}\n{GEO}"),
-        ("src/", "", f"2 files, newest first:\n{USE}\n{GEO}"),
-        ("src", "", f"2 files, newest first:\n{USE}\n{GEO}"),
+        ("src/**", "", f"2 files:\n{USE}\n{GEO}"),
+        ("src/", "", f"2 files:\n{USE}\n{GEO}"),
+        ("src", "", f"2 files:\n{USE}\n{GEO}"),
         ("src/*.py", "", f"1 file:\n{GEO}"),
         ("./*.py", "src", f"1 file:\n{GEO}"),
         ("**/use.*", "", f"1 file:\n{USE}"),
@@ -80,11 +80,11 @@ async def test_the_biggest_of_a_whole_list_is_named(
         (
             "*.rs",
             "src",
-            f"No file matches *.rs in src. There are others: 2 files, newest first:\n{USE}\n{GEO}",
+            f"No file matches *.rs in src. There are others: 2 files:\n{USE}\n{GEO}",
         ),
         ("*.rs", "empty", "No file matches *.rs in empty."),
         ("src/*.py", "src", f"1 file:\n{GEO}"),
-        ("src/**", "/src", f"2 files, newest first:\n{USE}\n{GEO}"),
+        ("src/**", "/src", f"2 files:\n{USE}\n{GEO}"),
         ("src/deep/*", "src", f"1 file:\n{USE}"),
     ],
 )
@@ -187,7 +187,7 @@ async def test_many_results_are_bounded(box: Box) -> None:
     box.output_bytes = 100
     await box.use(bash, command="mkdir m; cd m; seq 300 | xargs touch; yes word | head -50 > words")
     count, *files = (await box.text(list_files, pattern="m/**")).splitlines()
-    assert (count, files[0]) == ("301 files, newest first:", "m/words (250 bytes)")
+    assert (count, files[0]) == ("301 files:", "m/words (250 bytes)")
     assert files[-1] == saying(f"[{301 - len(files[:-1])} ", "narrower pattern")
     assert sum(len(line) + 1 for line in files[:-1]) <= 100
     count, *lines = (await box.text(grep, pattern="word")).splitlines()

@@ -108,6 +108,11 @@ class Bench:
             self.ran.append(("list_files", {"pattern": pattern}))
             return Output(self.results["list"])
 
+        async def grep(call: Call, pattern: str) -> Output:
+            """Search in files."""
+            self.ran.append(("grep", {"pattern": pattern}))
+            return Output(self.results["list"])
+
         async def write_file(call: Call, path: str, content: str) -> Output:
             """Write."""
             self.ran.append(("write_file", {"path": path}))
@@ -123,7 +128,7 @@ class Bench:
             tool(one)
             for one in (
                 *(write_file, bash, remember, recall),
-                *(schedule, git_commit, git_status, list_files),
+                *(schedule, git_commit, git_status, list_files, grep),
                 *((send_file,) if self.sends else ()),
             )
             if one.__name__ != self.without

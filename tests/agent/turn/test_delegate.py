@@ -55,7 +55,7 @@ async def test_an_inner_turn_cannot_delegate_further() -> None:
     inner = [calls("delegate", id="i", task="b"), says("I did it myself.")]
     model = ScriptedModel(by_depth(outer, inner))
     await bench.run_with(model)
-    advice = "There is no tool delegate. The tools are: write_file, bash, remember, recall, schedule, git_commit, git_status, list_files."
+    advice = "There is no tool delegate. The tools are: write_file, bash, remember, recall, schedule, git_commit, git_status, list_files, grep."
     assert model.requests[2].messages[3] == ToolResult("i", "delegate", advice)
 
 

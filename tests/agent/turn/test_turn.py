@@ -145,7 +145,7 @@ class TestRepairs:
 
     async def test_unknown_tool(self, bench: Bench) -> None:
         finished = await bench.run(calls("fly", id="a", to="Rome"), says("I cannot fly."))
-        advice = "There is no tool fly. The tools are: write_file, bash, remember, recall, schedule, git_commit, git_status, list_files."
+        advice = "There is no tool fly. The tools are: write_file, bash, remember, recall, schedule, git_commit, git_status, list_files, grep."
         assert bench.journal.messages[3] == ToolResult("a", "fly", advice)
         assert (finished.text, finished.tool_calls) == ("I cannot fly.", 0)
         assert bench.of(CallRefused, ToolCalled) == [CallRefused("fly", advice)]
@@ -1692,16 +1692,22 @@ class TestAnswersOfSmallModels:
         bench.results["awk"] = "73"
         bench.journal.messages[-1] = User(wish)
         answers = [calls("bash", command="awk"), says("It is 73.")] if counted else []
-        await bench.run(calls("list_files", pattern="*"), *answers, *[says("Bread costs 12.")] * 2)
+        await bench.run(calls("grep", pattern="."), *answers, *[says("Bread costs 12.")] * 2)
         assert ("bash" in dict(bench.ran)) == counted
         assert (bench.model.requests[1].only == {"bash"}) == counted
+
+    async def test_a_list_of_files_has_their_count(self, bench: Bench) -> None:
+        bench.constrain, bench.results["list"] = "always", "4 files:\na.txt (2 bytes)"
+        bench.journal.messages[-1] = User("How many .txt files are in docs?")
+        finished = await bench.run(calls("list_files", pattern="*.txt"), says("There are 4 files."))
+        assert (finished.text, finished.tool_calls) == ("There are 4 files.", 1)
 
     async def test_nor_by_a_command_that_only_prints(self, bench: Bench) -> None:
         bench.constrain, bench.results["list"] = "always", "one two"
         bench.results["wc -w a.txt"] = "2 a.txt"
         bench.journal.messages[-1] = User("count the words in a.txt")
         prints, counts = (calls("bash", command=c) for c in ("echo 'one two'", "wc -w a.txt"))
-        look = calls("list_files", pattern="*")
+        look = calls("grep", pattern=".")
         finished = await bench.run(look, prints, counts, says("It has 2 words."))
         assert (finished.text, dict(bench.ran)["bash"]) == (
             "It has 2 words.",
@@ -1766,7 +1772,7 @@ class TestAnswersOfSmallModels:
         self, bench: Bench, listed: str, commands: int
     ) -> None:
         bench.constrain, bench.results["list"] = "always", listed
-        bench.journal.messages[-1] = User("Which functions are in shapes.py?")
+        bench.journal.messages[-1] = User("How many functions are in shapes.py?")
         look, count = calls("list_files", pattern="*.py"), calls("bash", command="grep -c def")
         lines = (count, says("")) if commands else ()
         finished = await bench.run(look, says(listed if commands else ""), *lines, says("Three."))
