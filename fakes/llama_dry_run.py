@@ -16,7 +16,7 @@ from backend.embedded.__main__ import command_line, params_of
 from backend.embedded.flags import library
 from fakes.patience import SECONDS
 
-TRIES = 6  # the library logs in a thread, whose last lines a crash loses now and then
+TRIES = 40  # the library logs in a thread, whose last lines a crash loses now and then
 KV = re.compile(rb"llama_kv_cache: size = +([\d.]+) MiB")
 STATES = re.compile(rb"llama_memory_recurrent: size = +([\d.]+) MiB")
 COMPUTE = re.compile(rb"compute buffer size = +([\d.]+) MiB")
