@@ -4,8 +4,10 @@ import hashlib
 import re
 from collections.abc import Sequence
 from email import policy
+from email.errors import InvalidHeaderDefect
 from email.message import EmailMessage
-from email.utils import formatdate, getaddresses, make_msgid
+from email.parser import BytesHeaderParser
+from email.utils import formatdate, make_msgid
 
 from agent.errors import UsageError
 from agent.files import media_type
@@ -19,18 +21,28 @@ def compose(
 ) -> EmailMessage:
     """A letter with these headers, without those that are empty. `answered` are the ids of the messages that it answers,
     the last one's last. UsageError for what no letter can hold."""
-    letter = EmailMessage(policy.SMTP.clone(cte_type="7bit"))
+    letter = EmailMessage(policy.SMTP.clone(cte_type="7bit", refold_source="none"))
     for name, value in fields.items():
-        if value and re.search(r"[\r\n]", value):
-            raise UsageError(f"{name} has one line")
-        if value:
-            letter[name] = value
-    if wrong := [each for each in recipients(letter) if not ADDRESS.fullmatch(each)]:
-        raise UsageError(f"{wrong[0]!r} is no address such as anna@example.org")
+        try:
+            if value:
+                letter[name] = value
+        except (ValueError, IndexError):
+            raise UsageError(f"{name} has one line, and cannot be {value[:80]!r}") from None
+        if value and name in TO:
+            broken = any(isinstance(each, InvalidHeaderDefect) for each in letter[name].defects)
+            found = [each.addr_spec for each in letter[name].addresses]
+            if broken or not found or not all(map(ADDRESS.fullmatch, found)):
+                told = (
+                    f"{value[:80]!r} is no address such as anna@example.org, nor some with commas"
+                )
+                raise UsageError(told)
     letter["Date"] = formatdate(localtime=True)
     letter["Message-ID"] = make_msgid(domain=fields["From"].rpartition("@")[2].strip("> "))
-    if answered:
-        letter["In-Reply-To"], letter["References"] = answered[-1], " ".join(answered)
+    if ids := [each for each in answered if each.isascii()]:  # as they are: long ones, too
+        letter.set_raw("In-Reply-To", ids[-1])
+        letter.set_raw("References", "\r\n ".join(ids))
+    if BytesHeaderParser().parsebytes(bytes(letter)).keys() != letter.keys():  # of encoded words
+        raise UsageError("a header has one line")
     letter.set_content(text)
     for name, content in files:
         known = re.sub("^message/.*", "application/octet-stream", media_type(name))
@@ -40,8 +52,7 @@ def compose(
 
 
 def recipients(letter: EmailMessage) -> list[str]:
-    given = [str(letter[name]) for name in TO if letter[name]]
-    return [address for _, address in getaddresses(given)]
+    return [each.addr_spec for name in TO if letter[name] for each in letter[name].addresses]
 
 
 def shown(letter: EmailMessage) -> str:

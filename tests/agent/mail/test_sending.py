@@ -6,6 +6,7 @@ from email.message import EmailMessage
 
 import pytest
 
+from agent.errors import UsageError
 from agent.leaks import LeakDetector
 from agent.mail.letter import compose
 from agent.tools.bash import bash
@@ -38,6 +39,55 @@ def test_a_packed_file_is_not_called_what_is_in_it(name: str, kind: str) -> None
     letter = compose({"From": "a@x.org", "To": "b@x.org"}, "Hi.", [(name, b"\x1f\x8b\0")], [])
     (file,) = letter.iter_attachments()
     assert (file.get_content_type(), file.get_payload(decode=True)) == (kind, b"\x1f\x8b\0")
+
+
+FIELDS = {"From": "Anna <anna@example.org>", "To": "bob@example.com", "Subject": "Tea"}
+BCC = "=?utf-8?q?Tea=0d=0aBcc:_eve@example.net?="
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        *(("Subject", f"a{mark}Bcc: eve@example.net", "one line") for mark in "\r\n\v\x1c\x85\u2028"),
+        ("Subject", BCC, "one line"),
+        ("To", f"{BCC} <bob@example.com>", "one line"),
+        ("To", "bob@", "one line"),
+        *(
+            ("To", to, "is no address")
+            for to in (
+                "bob@example.com; carl@example.com",
+                "bob@example.com carl@example.com",
+                "Bob <bob@example.com> <eve@example.net>",
+                "eve@example.net <bob@example.com>",
+                "bob@example.com, carl",
+                "bob@exämple.com",
+                "undisclosed-recipients:;",
+                " , ",
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_a_header_is_what_an_owner_sees_or_there_is_no_letter(
+    name: str, value: str, told: str
+) -> None:
+    with pytest.raises(UsageError, match=told):
+        compose({**FIELDS, name: value}, "At three?", [], [])
+
+
+@pytest.mark.parametrize(
+    "id",
+    [
+        "<DB7PR04MB49711F5F2DE0F2B8B6C33D1FE2D10@DB7PR04MB4971.eurprd04.prod.outlook.com>",
+        f"<{BCC}@example.com>",
+    ],
+    ids=["a long one", "one with another header in it"],
+)
+def test_an_answer_names_the_ids_of_messages_as_they_are(id: str) -> None:
+    letter = message_from_bytes(
+        bytes(compose(FIELDS, "Yes.", [], ["<a@example.com>", "<ä@b>", id]))
+    )
+    assert (letter["In-Reply-To"], letter["References"].split()) == (id, ["<a@example.com>", id])
+    assert letter["Bcc"] is None and letter.get_payload() == "Yes.\r\n"
 
 
 async def test_a_letter_goes_out_once_an_owner_has_seen_all_of_it(mails: Mails) -> None:
