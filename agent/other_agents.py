@@ -10,14 +10,16 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from textwrap import wrap
 from typing import Any
 
-from pydantic import AliasChoices, AliasPath, BaseModel, Field, ValidationError
+from pydantic import AliasChoices, AliasPath, BaseModel, Field
+from pydantic_core import from_json
 
 from agent.leaks import LeakDetector
 from agent.sandbox.output_buffer import clean
@@ -27,7 +29,7 @@ from agent.skills import GUIDE, Skill, SkillError, read_plain_file, read_skill
 from agent.store.jobs import JobSpec
 from agent.store.notes import NOTE_CHARACTERS
 
-MOST_BYTES = 4 << 20  # of a file
+MOST_BYTES, MOST_DATABASE = 4 << 20, 256 << 20  # of a file
 TASK_CHARACTERS = 8_000
 MEMORY = ("MEMORY.md", "memory.md", "USER.md", "memory/MEMORY.md", "memories/MEMORY.md", "memories/USER.md")  # fmt: skip
 DAY = re.compile(r"\d{4}-\d\d-\d\d")  # the name of a file in memory/
@@ -38,10 +40,12 @@ NEVER = {
     "conversations": ("sessions", "agents", "state.db", "workspace/sessions", "workspace/memory/history.jsonl"),
     "tasks of a heartbeat": ("HEARTBEAT.md", "workspace/HEARTBEAT.md"),
 }  # fmt: skip
-NAMED = r"""(?i)(?:token|key|secret|passw|credential)\w{,40}["']?\s{,9}[:=]\s{,9}"""
-SECRET = re.compile(
-    NAMED + r"""["']?(?=[^\s"',}]{,400}\d)(?=[^\s"',}]{,400}[a-z])([^\s"',}]{8,})"""
+NAMED = r"""(?i)(?:token|key|secret|passw|credential|contraseña|mot de passe|пароль|密码)\w{,40}["']?\s{,9}[:=]\s{,9}"""
+WORD = r"""["']?(?=[^\s"',}]{,400}\d)(?=[^\s"',}]{,400}[a-z])([^\s"',}]{8,})"""
+SAID = (
+    r"(?:pass|passwd|password|passwort|passphrase)[:=]?\s(?:\w{1,20}\s){,5}"  # "of the router is"
 )
+SECRET = re.compile(rf"{NAMED}{WORD}|\b{SAID}{WORD}|://[^\s/@:]{{1,99}}:[^\s/@]{{3,99}}@")
 SETTING = re.compile(
     NAMED + r"""(?=["']?[^"',}\n]{,400}[a-z])(?:"([^"\n]{8,})|'([^'\n]{8,})|([^\s"',}]{8,}))"""
 )
@@ -125,10 +129,10 @@ class Reader:
             self.left_out.append(told)
 
     def is_inside(self, path: Path) -> bool:
-        """Whether no folder on the way to a path is a link; one that is, is told."""
-        below = path.relative_to(self.folder).parents
-        links = [each for each in map(self.folder.joinpath, below[:-1]) if each.is_symlink()]
-        if links and path.exists():
+        """Whether neither a path nor a folder on the way to it is a link; one that is, is told."""
+        way = (path, *map(self.folder.joinpath, path.relative_to(self.folder).parents[:-1]))
+        links = [each for each in way if each.is_symlink()]
+        if links and os.path.lexists(path):
             self.leave_out(links[-1], "it is a link")
         return not links
 
@@ -140,12 +144,16 @@ class Reader:
         if not self.is_inside(path):
             return ""
         try:
-            return read_plain_file(path, MOST_BYTES).decode("utf-8-sig")
+            raw = read_plain_file(path, MOST_BYTES + 1)
+            if len(raw) > MOST_BYTES:
+                self.leave_out(path, f"what is behind its first {MOST_BYTES >> 20} MiB")
+                raw = raw[:MOST_BYTES].rpartition(b"\n")[0]
+            return raw.decode("utf-8-sig")
         except UnicodeDecodeError:
             self.leave_out(path, "it is not UTF-8 text")
         except OSError as error:
             if os.path.lexists(path):
-                self.leave_out(path, "it is a link" if path.is_symlink() else error.strerror)
+                self.leave_out(path, error.strerror)
         return ""
 
     def read_memory(self, place: Path) -> None:
@@ -175,13 +183,14 @@ class Reader:
                     else json.loads(self.text(path), strict=False)
                 )
                 rows = list(rows["jobs"] if isinstance(rows, dict) else rows)
-            except (ValueError, TypeError, LookupError, RecursionError, sqlite3.Error):
+            except (OSError, ValueError, TypeError, LookupError, RecursionError, sqlite3.Error):
                 self.leave_out(path, "it holds no list of jobs")
                 continue
             for number, row in enumerate(rows, 1):
                 try:
-                    job = ForeignJob.model_validate(row)
-                except ValidationError:
+                    known = from_json(row) if isinstance(row, bytes) else row
+                    job = ForeignJob.model_validate(known)
+                except ValueError:
                     self.leave_out(path, f"job {number} is not in a known form")
                     continue
                 secret = self.is_secret(job.task)
@@ -229,10 +238,16 @@ def entries(text: str) -> Iterator[str]:
 
 
 def rows_of(path: Path) -> list[Any]:
-    """The jobs in OpenClaw's database. Raises sqlite3.Error, and ValueError for what is no JSON."""
-    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
-        rows = database.execute("SELECT job_json FROM cron_jobs ORDER BY job_id").fetchall()
-    return [json.loads(text) for (text,) in rows]
+    """The jobs in OpenClaw's database, as JSON, of a copy: reading may write beside it. Raises OSError and sqlite3.Error."""
+    with TemporaryDirectory() as folder:
+        copy = Path(folder, path.name)
+        for ending in ("", "-wal"):
+            with suppress(FileNotFoundError):
+                raw = read_plain_file(Path(f"{path}{ending}"), MOST_DATABASE)
+                Path(f"{copy}{ending}").write_bytes(raw)
+        with closing(sqlite3.connect(copy)) as database:
+            sql = "SELECT CAST(job_json AS BLOB) FROM cron_jobs ORDER BY job_id"
+            return [text for (text,) in database.execute(sql)]
 
 
 def spec_of(job: ForeignJob, chat: str, zone: str, now: datetime) -> JobSpec | str:

@@ -386,6 +386,67 @@ async def test_links_and_damaged_files_are_told_and_the_rest_is_taken(tmp_path: 
     assert await notes_of(tmp_path) == ["Ada."]
 
 
+def read_in(home: Path) -> Reader:
+    reader = Reader(home, "cli", "UTC", datetime(2026, 11, 1, tzinfo=UTC), LeakDetector({}))
+    reader.read()
+    return reader
+
+
+def test_a_database_in_use_is_read_with_its_log_and_nothing_is_written_beside_it(
+    tmp_path: Path,
+) -> None:
+    file = write(tmp_path / "home", {"state/none": ""}) / "state" / "openclaw.sqlite"
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("PRAGMA journal_mode = wal")
+        database.execute("CREATE TABLE cron_jobs (job_id, job_json)")
+        database.commit()
+        database.execute("PRAGMA wal_checkpoint(truncate)")
+        odd = ["[" * 100_000, b"\xff\x00", None, json.dumps(openclaw_job("a", HOURLY))]
+        database.executemany("INSERT INTO cron_jobs VALUES (?, ?)", [*enumerate(odd)])
+        database.commit()
+        reader = read_in(tmp_path / "home")
+    told = [f"state/openclaw.sqlite: job {number} is not in a known form" for number in (1, 2, 3)]
+    assert ([*reader.jobs], reader.left_out) == (["a"], told)
+    for ending in ("-wal", "-shm"):
+        Path(f"{file}{ending}").unlink(missing_ok=True)
+    assert [*read_in(tmp_path / "home").jobs] == ["a"]
+    assert sorted(each.name for each in file.parent.iterdir()) == ["none", "openclaw.sqlite"]
+
+
+def test_a_linked_database_is_not_read_and_a_file_that_is_cut_is_told(tmp_path: Path) -> None:
+    home = write(tmp_path / "home", {"MEMORY.md": "- A fact\n" * 600_000, "state/none": ""})
+    with closing(sqlite3.connect(tmp_path / "other")) as database:
+        database.execute("CREATE TABLE cron_jobs (job_id, job_json)")
+        row = ("a", json.dumps(openclaw_job("a", HOURLY)))
+        database.execute("INSERT INTO cron_jobs VALUES (?, ?)", row)
+        database.commit()
+    (home / "state" / "openclaw.sqlite").symlink_to(tmp_path / "other")
+    reader = read_in(home)
+    assert (reader.jobs, [*reader.notes]) == ({}, ["A fact"])
+    assert reader.left_out == [
+        "MEMORY.md: what is behind its first 4 MiB",
+        "state/openclaw.sqlite: it is a link",
+    ]
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "The password of the router is Blau-Wal-77",
+        "wifi password hunter2hunter2",
+        "Pass: hunter22",
+        "mongodb://user:pa55word@host/db",
+        "contraseña: verano2024!",
+        "mot de passe: bonjour2024",
+        "пароль: leto2024",
+    ],
+)
+def test_a_password_in_a_sentence_is_not_taken(tmp_path: Path, secret: str) -> None:
+    fine = "The boarding pass is in the drawer, the key under https://example.org/a:b@c"
+    home = write(tmp_path / "home", {"MEMORY.md": f"- {secret}\n- {fine}\n"})
+    assert [*read_in(home).notes] == [fine]
+
+
 @pytest.mark.parametrize(
     ("file", "text"),
     [
@@ -401,8 +462,7 @@ def test_a_secret_of_the_settings_is_known_whatever_its_letters(
 ) -> None:
     memory = "- It is correcthorsebattery\n- Say open sesame of old\n- Of 81920000 people\n"
     home = write(tmp_path / "home", {file: text, "MEMORY.md": memory})
-    reader = Reader(home, "cli", "UTC", datetime.now(UTC), LeakDetector({}))
-    reader.read()
+    reader = read_in(home)
     held = "correcthorse" if "correcthorse" in text else "sesame"
     assert len(reader.notes) == 2 and held not in "".join(reader.notes)
 
@@ -462,10 +522,7 @@ def test_secrets_deep_json_and_linked_folders_are_neither_shown_nor_followed(
     write(outside, {"2026-01-01.md": "- Outside", "skill/SKILL.md": skill("outside")})
     (home / "memory").symlink_to(outside)
     (home / "skills").symlink_to(outside)
-    reader = Reader(
-        home, "cli", "Europe/Paris", datetime(2026, 11, 1, tzinfo=UTC), LeakDetector({})
-    )
-    reader.read()
+    reader = read_in(home)
     assert (list(reader.notes), reader.skills) == (["Ada"], [])
     assert [job.task for job in reader.jobs.values()] == ["Do e."]
     held = "it holds what looks like a secret"
@@ -478,7 +535,7 @@ def test_secrets_deep_json_and_linked_folders_are_neither_shown_nor_followed(
         "cron/jobs.json: job 6 is not in a known form",
         "cron/jobs.json: job 7 is not in a known form",
         "skills: it is a link",
-        "workspace/MEMORY.md: it is not UTF-8 text",
+        "workspace/MEMORY.md: what is behind its first 4 MiB",
         "workspace/cron/jobs.json: it holds no list of jobs",
         f"workspace/skills/a/SKILL.md: {held}",
         f"workspace/skills/b: {held}",
