@@ -47,7 +47,7 @@ def nested(depth: int, text: bytes) -> bytes:
     return outer.encode() + b"Content-Type: text/plain\r\n\r\n" + text + b"\r\n"
 
 
-def tnef(*files: tuple[str, bytes]) -> bytes:
+def tnef(*files: tuple[str, bytes], body: bytes = b"", properties: bytes = b"") -> bytes:
     """A winmail.dat."""
 
     def attribute(level: int, number: int, data: bytes) -> bytes:
@@ -59,11 +59,20 @@ def tnef(*files: tuple[str, bytes]) -> bytes:
         )
 
     raw = b"\x78\x9f\x3e\x22\x01\x00" + attribute(1, 0x00089006, struct.pack("<I", 0x10000))
+    if body:
+        raw += attribute(1, 0x0002800C, body + b"\0")
+    if properties:
+        raw += attribute(1, 0x00069003, properties)
     for name, content in files:
         raw += attribute(2, 0x00069002, bytes(14))
         raw += attribute(2, 0x00018010, name.encode("cp1252") + b"\0")
         raw += attribute(2, 0x0006800F, content)
     return raw
+
+
+def prop(tag: int, value: bytes) -> bytes:
+    """A property of a winmail.dat, of a variable length."""
+    return struct.pack("<III", tag, 1, len(value)) + value
 
 
 # Of each: what its subject and text have, and the names of its attachments.
@@ -159,6 +168,12 @@ def uglier() -> Ugly:
         "html whose meta says another charset": (head("x", "v34")+typed("text/html", ("<html><head><meta charset=windows-1251></head><body>"+cyrillic+"</body></html>").encode("cp1251")),(cyrillic,),[]),
         "rtf body": (head("x", "v35")+typed("text/rtf", b"{\\rtf1 hello}"),("hello",),[]),
         "tnef with a text alone": (head("x", "v36")+multipart("mixed",typed("text/plain",b"See."),attachment("winmail.dat","application/ms-tnef",tnef())),("See.",),["winmail.dat"]),
+        "a body in a winmail.dat alone": (head("x", "v63")+attachment("winmail.dat","application/ms-tnef",tnef(("b.txt",b"tea"),body=german.encode("cp1252"))),(german,),["b.txt"]),
+        "a body in UTF-16 in a winmail.dat": (head("x", "v64")+attachment("winmail.dat","application/ms-tnef",tnef(properties=prop(0x1000001F,(cyrillic+"\0").encode("utf-16-le")))),(cyrillic,),[]),
+        "a body of HTML in a winmail.dat": (head("x", "v65")+attachment("winmail.dat","application/ms-tnef",tnef(properties=prop(0x10130102,bill.encode()))),("Der Betrag ist 17,50 €.",),[]),
+        "the same body in a winmail.dat again": (head("x", "v66")+multipart("mixed",typed("text/plain",b"See."),attachment("winmail.dat","application/ms-tnef",tnef(body=b"See.")),typed("text/plain",b"End.")),("See.\n\nEnd.",),[]),
+        "lines that a program has broken": (head("x", "v67")+typed("text/plain; charset=utf-8; format=flowed", b"one \r\ntwo \r\nthree\r\n\r\n> four \r\n> five\r\n>> six \r\n> seven\r\n-- \r\nBob \r\n From\r\n"),("one two three\n\n> four five\n>> six \n> seven\n-- \nBob From",),[]),
+        "broken lines without a space": (head("x", "v68")+typed("text/plain; charset=utf-8; Format=Flowed; DelSp=Yes", "会議は三時 \r\nです\r\n".encode()),("会議は三時です",),[]),
         "a tnef cut in the middle": (head("x", "v37")+multipart("mixed",typed("text/plain",b"See."),attachment("winmail.dat","application/ms-tnef",tnef(("plan.pdf",PDF))[:-8])),("See.",),["plan.pdf"]),
         "10,000 headers": (head("Bob", "v38")+b"".join(b"X-A%d: b\r\n"%n for n in range(10000))+b"\r\ntea",("tea","Bob"),[]),
         "a NUL in the charset": (head("x", "v60")+typed("text/plain; charset=\"utf-8\0\"", german.encode()),(german,),[]),

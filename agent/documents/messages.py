@@ -46,6 +46,10 @@ UUENCODED = re.compile(
     r"^begin [0-7]{3} (.{1,200})\r?\n((?:[ -`]{1,90}\r?\n)+?)[ `]?\r?\n?end\r?$", re.MULTILINE
 )
 BEGINS_FILE, FILE_NAME, FILE_CONTENT = 0x9002, 0x8010, 0x800F  # attributes of TNEF
+BODY, PROPERTIES, UTF_16, HTML = 0x800C, 0x9003, b"\x1f\0\0", b"\x02\1\x13"
+BODIES = re.compile(
+    rb"(\x1e\0\0|\x1f\0\0|\x02\x01\x13)\x10\x01\0\0\0(.{4})", re.DOTALL
+)  # and its length
 
 
 class WholeText(MainText):
@@ -211,11 +215,15 @@ def add(part: Message, content: Content, depth: int) -> None:
     name = file_name(part)
     attached = name or part.get_content_disposition() == "attachment"
     if kind == "application/ms-tnef" or raw.startswith(TNEF):
-        if found := list(outlook_files(raw)):
-            content.parts += found
+        files, texts = taken_out(raw)
+        content.parts += files
+        content.texts += [] if content.text else texts[:1]  # the same again
+        if files or texts:
             return
     elif kind.startswith(("text/", "multipart/", "message/")) and not attached:
         text = readable(raw, kind, charset_of(part))
+        if kind == "text/plain" and parameter(part, "format") == "flowed":
+            text = unflowed(text, stuffed=parameter(part, "delsp") == "yes")
         for match in UUENCODED.finditer(text) if "\nbegin " in f"\n{text}" else ():
             add_uuencoded(match, content)
         content.texts.append(text)
@@ -238,6 +246,27 @@ def charset_of(part: Message) -> str:
     with suppress(*BROKEN):
         return part.get_content_charset() or ""
     return ""
+
+
+def parameter(part: Message, name: str) -> str:
+    with suppress(*BROKEN):
+        return str(part.get_param(name, "")).lower()
+    return ""
+
+
+def unflowed(text: str, *, stuffed: bool) -> str:
+    """Text of format=flowed (RFC 3676), each paragraph on one line. `stuffed`: the space before a break is no part of it."""
+    pieces, open_depth = list[str](), -1
+    for line in text.splitlines():
+        bare = line.lstrip(">")
+        depth, bare = len(line) - len(bare), bare.removeprefix(" ")
+        signature = bare == "-- "
+        if depth != open_depth or signature:
+            pieces.append("\n" + ">" * depth + " " * bool(depth))
+        soft = bare.endswith(" ") and not signature
+        pieces.append(bare[:-1] if soft and stuffed else bare)
+        open_depth = depth if soft else -1
+    return "".join(pieces)
 
 
 def unpacked(raw: bytes) -> bytes:
@@ -291,9 +320,9 @@ def readable(raw: bytes, kind: str, charset: str) -> str:
     return text
 
 
-def outlook_files(raw: bytes) -> Iterator[tuple[str, str, bytes]]:
-    """The files in a winmail.dat ([MS-OXTNEF]): level, attribute, length, data and checksum, again and again."""
-    at, name = 6, ""
+def taken_out(raw: bytes) -> tuple[list[tuple[str, str, bytes]], list[str]]:
+    """The files and the body in a winmail.dat ([MS-OXTNEF]): level, attribute, length, data and checksum, again and again."""
+    files, texts, at, name = list[tuple[str, str, bytes]](), list[str](), 6, ""
     while at + 9 <= len(raw):
         attribute, length = struct.unpack_from("<HxxI", raw, at + 1)
         value, at = raw[at + 9 : at + 9 + length], at + 11 + length
@@ -302,4 +331,12 @@ def outlook_files(raw: bytes) -> Iterator[tuple[str, str, bytes]]:
         elif attribute == FILE_NAME:
             name = decoded_words(text_in(value.rstrip(b"\0"), ""))
         elif attribute == FILE_CONTENT:
-            yield name or "winmail-file", mimetypes.guess_type(name)[0] or "", value
+            files.append((name or "winmail-file", mimetypes.guess_type(name)[0] or "", value))
+        elif attribute == BODY:
+            texts.append(text_in(value, ""))
+        elif attribute == PROPERTIES and (found := BODIES.search(value)):
+            body = value[found.end() : found.end() + int.from_bytes(found[2], "little")]
+            kind = "text/html" if found[1] == HTML else "text/plain"
+            wide = found[1] == UTF_16
+            texts.append(body.decode("utf-16-le", "replace") if wide else readable(body, kind, ""))
+    return files, [text for text in texts if clean(text).strip("\0 \r\n")]
