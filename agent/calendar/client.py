@@ -41,6 +41,7 @@ NO_VERSION = "The server does not say which version of an entry it has: nothing 
 NO_CALDAV = "What answers at the address of {name} is no CalDAV server; the owner can mend that (docs/calendar.md)."
 FAILURES = {
     NotPossible: "{error}",
+    OverflowError: "These days are too early or too late.",
     dav.ETagMismatchError: CHANGED,
     dav.AuthorizationError: "The server of the calendar {name} does not take its user and password; the owner can mend that.",
     dav.NotFoundError: "There is no calendar at the address of {name}; the owner can mend that (docs/calendar.md).",
@@ -92,6 +93,7 @@ class Found:
         guests = guests if isinstance(guests, list) else [guests]
         said = (title or "(no title)") + (f" ({place})" if place else "")
         marks = ", cancelled" * cancelled + ", repeats" * one.repeats
+        marks += ", some of these times may be left out (EXRULE)" * ("EXRULE" in event)
         all_day = not isinstance(one.start, datetime)
         return {
             "id": self.id,

@@ -32,6 +32,7 @@ MOST_BYTES = 256 << 20  # of one bash call, both directions
 MOST_DENIED = 3  # questions of one bash call
 WHEN_DENIED = "Owners denied {count} steps of this call, so nobody is asked again."
 BROKEN = "it failed; the program's log says why."
+OUT_OF_RANGE = "a number or a day is too large, or too small."
 
 
 async def unmarked(source: str) -> None:
@@ -120,6 +121,8 @@ class Broker:
             if isinstance(error, StrangersWords):
                 await call.stranger(error.source)
             return 1, str(error)
+        except OverflowError:
+            return 2, OUT_OF_RANGE
         except Exception:
             log.exception("the command %s failed", program)
             return 1, BROKEN

@@ -142,6 +142,18 @@ async def test_broken_and_hostile_entries_do_not_hide_the_others(
     assert re.search(r"In work are [12] that cannot be read\.", told)
 
 
+async def test_days_before_all_others_are_told(box: Box, home: Calendar) -> None:
+    assert await run(box, "week --from 0001-01-01") == saying(
+        "too early or too late", "exit code: 1"
+    )
+
+
+async def test_a_series_with_a_rule_of_what_is_left_out_says_so(box: Box, home: Calendar) -> None:
+    home.put(event(*WEEKLY, "EXRULE:FREQ=WEEKLY;INTERVAL=2"))
+    found = [*await ids(box)]
+    assert len(found) == 3 and found[0].endswith("Stand-up, repeats, some of these times may be left out (EXRULE)")  # fmt: skip
+
+
 async def test_a_server_that_is_away_and_one_that_wants_another_password(
     box: Box, home: Calendar, radicale: Radicale, tmp_path: Path
 ) -> None:
@@ -195,7 +207,8 @@ async def test_one_calendar_of_an_account_may_be_named(
         "free --hours 9", "free --days 0", "add", "add Tea", 'add Tea --at "every day at 9"', "move", "move 1 --at 2026-10-01",
         'add Tea --at "2026-10-01 10:00" --to 2026-10-02', 'add Tea --at 2026-10-01 --to "2026-10-02 10:00"',
         'add Tea --at "2026-10-01 10:00" --to 09:00', "add Tea --at 2026-10-02 --to 2026-10-01", "remove work/2026",
-        "add Tea --at 2026-10-01 --repeat sometimes",
+        "add Tea --at 2026-10-01 --repeat sometimes", "week --from 9999-12-30", "free --minutes 99999999999999",
+        "add Tea --at 2026-10-01 --minutes 99999999999999",
     ],
 )  # fmt: skip
 async def test_wrong_usage(box: Box, home: Calendar, words: str) -> None:

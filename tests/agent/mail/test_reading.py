@@ -65,6 +65,14 @@ async def test_the_newest_are_listed_and_text_of_a_message_touches_the_chat(mail
     assert len((await mail(box, "list --unread --limit 50")).splitlines()) == 30
     told = await mail(box, "read 1 --question x; mail read 9999; echo $?; mail read")
     assert told == saying("Subject: letter", "no message 9999", "1\n", "usage: mail read")
+    for words in (
+        "read 99999999999999999999",
+        "thread 99999999999999999999",
+        "save 99999999999999999999",
+    ):
+        assert await mail(box, f"{words}; echo $?") == saying(
+            "a number or a day is too large", "\n2"
+        )
     assert (
         len((await mail(box, "list --unread --limit 50")).splitlines()) == 30
     )  # reading marks nothing
