@@ -1,7 +1,7 @@
 """A chat's prompt on disk: the slot is saved while nobody waits, and restored once the server has lost it.
 
-A file is named CHAT-IDENTITY-TOKENS-SPEED.chat: hashes of the chat and of what it is valid for (the model's file,
-the server, its flags, the fixed prefix), the number of tokens, and the tokens/s that reading them took.
+A file is named CHAT-IDENTITY-TOKENS-SPEED-SIZE.chat: hashes of the chat and of what it is valid for (the model's file,
+the server, its flags, the fixed prefix), the number of tokens, the tokens/s that reading them took, and the bytes.
 """
 
 import asyncio
@@ -31,11 +31,11 @@ class ChatFile:
     path: Path
     tokens: int
     speed: int
+    size: int
 
     @classmethod
     def of(cls, path: Path) -> "ChatFile":
-        *_, tokens, speed = path.stem.split("-")
-        return cls(path, int(tokens), int(speed))
+        return cls(path, *map(int, path.stem.split("-")[2:]))
 
 
 @dataclass(slots=True)
@@ -94,7 +94,7 @@ class ChatStates:
         self.live.setdefault(chat, 0)
         self.live.move_to_end(chat)
         file = None if known else self._file(chat)
-        if file is None or not file.path.stat().st_size / self._disk_speed < self._seconds(file):
+        if file is None or not file.size / self._disk_speed < self._seconds(file):
             return None
         return self._restore(chat, file)
 
@@ -140,7 +140,7 @@ class ChatStates:
             return
         size = part.stat().st_size
         self._token_bytes, self._disk_speed = size / tokens, size / (monotonic() - began)
-        name = f"{chat_hash(chat)}-{self._identity}-{saved}-{max(1, round(speed))}.chat"
+        name = f"{chat_hash(chat)}-{self._identity}-{saved}-{max(1, round(speed))}-{size}.chat"
         self._flush = asyncio.create_task(self._finish(chat, part, self.folder / name))
 
     async def flushed(self) -> None:
@@ -150,8 +150,11 @@ class ChatStates:
 
     def _file(self, chat: str) -> ChatFile | None:
         for found in self.folder.glob(f"{chat_hash(chat)}-{self._identity}-*.chat"):
-            with suppress(ValueError):  # a copy that another program has named
-                return ChatFile.of(found)
+            with suppress(ValueError, TypeError, OSError):  # a copy that another program has named
+                file = ChatFile.of(found)
+                if found.stat().st_size == file.size:
+                    return file
+                found.unlink()  # cut since: the server does not survive it
         return None
 
     def _seconds(self, file: ChatFile) -> float:
@@ -167,7 +170,7 @@ class ChatStates:
                 await self.server.prefill(NOTHING_SHARED)
             reading = monotonic()
             self.live[chat] = await restore_slot(self.server, file.path)
-            self._disk_speed = file.path.stat().st_size / (monotonic() - reading)
+            self._disk_speed = file.size / (monotonic() - reading)
             os.utime(file.path)
             self._restored = file, chat, monotonic() - began
         except (ServerRefused, ServerAway, KeyError, OSError):
@@ -190,7 +193,7 @@ class ChatStates:
         with suppress(OSError):  # a full disk, or another server has begun
             await asyncio.to_thread(flush, part)
             if chat in self.live:  # not forgotten meanwhile
-                for older in self.folder.glob(f"{file.name.rsplit('-', 2)[0]}-*"):
+                for older in self.folder.glob(f"{file.name.rsplit('-', 3)[0]}-*"):
                     older.unlink(missing_ok=True)
                 part.replace(file)
         part.unlink(missing_ok=True)

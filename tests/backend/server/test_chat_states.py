@@ -5,15 +5,13 @@ import resource
 import signal
 import stat
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from aiohttp import ClientError
 
-from backend.client import BackendUnavailable
 from backend.config import BackendConfig
 from backend.protocol import CompletionReport, WarmPrefix
 from backend.server.chat_states import ChatStates, chat_hash
@@ -149,7 +147,7 @@ async def test_a_chat_that_was_forgotten_under_its_lease_is_not_saved(
         assert [file.name.partition("-")[0] for file in saved(it)] == [chat_hash("b")]
 
 
-@pytest.mark.parametrize("damage", [pytest.param("cut", marks=pytest.mark.slow), "part"])
+@pytest.mark.parametrize("damage", ["cut", "part"])
 async def test_a_file_that_is_not_whole_is_read_over(config: BackendConfig, damage: str) -> None:
     async with warm(config) as it:
         await talk(it, "a")
@@ -160,11 +158,8 @@ async def test_a_file_that_is_not_whole_is_read_over(config: BackendConfig, dama
         else:
             file.write_bytes(whole[: len(whole) // 2])
         await restarted(it)
-        if damage == "cut":  # the server hangs, and is restarted without the file
-            with suppress(BackendUnavailable, ClientError):  # it may be gone already
-                await again(it, "a")
-            await it.until(lambda status: status.backend.restarts == 2 and status.backend.serving)
         assert await again(it, "a") > 400
+        assert (await it.client.status()).backend.restarts == 1
         assert not file.exists() and not list(config.slots_folder.glob("*.part"))
         await talk(it, "a")
 
@@ -273,7 +268,7 @@ async def test_a_file_that_was_of_no_use_is_deleted(tmp_path: Path, rolls_back: 
     prefix = tmp_path / "p.slot"
     prefix.write_bytes(b"x" * 1000)
     states.begin(WarmPrefix(tokens=1000, cached_tokens=1000, seconds=1, source="prefill"), prefix)
-    file = tmp_path / f"{chat_hash('a')}-p-3000-50.chat"
+    file = tmp_path / f"{chat_hash('a')}-p-3000-50-1.chat"
     file.write_bytes(b"x")
     restoring = states.restoring("a")
     assert restoring
