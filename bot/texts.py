@@ -390,7 +390,7 @@ class Texts(NamedTuple):
     no_gpu: str = "No GPU was found on this machine."
     no_gpu_speed: str = "No GPU was found on this machine: only the speed of its answers."
     lend: str = "Lend the card"
-    lend_how: str = "For how long? The model is unloaded; messages wait, reminders and watches go on. Or: `/gpu lend 90m`"
+    lend_how: str = "For how long, a day at most? The model is unloaded; messages wait, reminders and watches go on. Or: `/gpu lend 90m`"
     lend_hours: str = "{hours} h"
     take_back: str = "Take it back"
     urgent_how: str = "While the card is lent, a small model answers these words: /urgent WORDS"

@@ -56,6 +56,8 @@ async def test_urgent_words_are_answered_by_a_small_model_while_the_card_is_lent
 ) -> None:
     async with home(scenario, state, urgent_model="second") as (it, _):
         ask = scenario.owner.ask
+        await scenario.owner.send("/gpu lend 100h")
+        assert "a day at most" in (await shown(scenario, TEXTS.lend_how[:15])).text
         assert (await ask("/urgent Is it on?")).text == "The card is not lent."
         assert (await ask("/urgent")).text == TEXTS.urgent_how
         told = await it.client.lend(3600)
