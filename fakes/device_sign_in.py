@@ -31,9 +31,11 @@ class DeviceSignIn:
     user: str
     answers: list[str] = field(default_factory=list)
     refuses: str = ""
+    status: int = 400  # of those errors
     seconds: int = 3600
     rotates: bool = True
-    expires: int = 900
+    expires: float = 900
+    interval: float = 0
     port: int = 0
     forms: list[dict[str, str]] = field(default_factory=list)
     access: set[str] = field(default_factory=set)
@@ -69,7 +71,7 @@ class DeviceSignIn:
         if form.get("scope") != SCOPE or form.get("client_id") != CLIENT:
             return web.json_response({"error": "invalid_client"}, status=401)
         self.device = secrets.token_urlsafe(24)
-        fields = {"device_code": self.device, "user_code": "WDJB-MJHT", "interval": 0}
+        fields = {"device_code": self.device, "user_code": "WDJB-MJHT", "interval": self.interval}
         where = {"verification_uri": "https://login.example/device", "message": "To sign in, ..."}
         return web.json_response({**fields, **where, "expires_in": self.expires})
 
@@ -85,7 +87,7 @@ class DeviceSignIn:
         elif form.get("device_code") != self.device:
             return refused("invalid_grant")
         elif self.answers:
-            return refused(self.answers.pop(0))
+            return refused(self.answers.pop(0), self.status)
         access, refresh = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
         self.access.add(access)
         given = {"access_token": access, "token_type": "Bearer", "expires_in": self.seconds}
@@ -107,7 +109,7 @@ class DeviceSignIn:
 
 def refused(code: str, status: int = 400) -> web.Response:
     told = {"error": code, "error_description": f"AADSTS70016: {code}. Trace ID: 3f2504e0"}
-    return web.json_response(told, status=status)
+    return web.json_response(told, status=503 if code == "temporarily_unavailable" else status)
 
 
 @asynccontextmanager

@@ -65,8 +65,8 @@ async def sign_in(config: AccountConfig, file: Path, show: Callable[[str, str], 
         show(clean(begun.verification_uri), clean(begun.user_code))
         form = {"grant_type": DEVICE, "device_code": begun.device_code}
         interval, end = begun.interval, time.monotonic() + begun.expires_in
-        while time.monotonic() < end:
-            await asyncio.sleep(interval)
+        while (left := end - time.monotonic()) > 0:
+            await asyncio.sleep(min(interval, left))
             try:
                 keep(config, file, await ask(config, config.token_url, Issued, **form))
                 return
@@ -74,6 +74,8 @@ async def sign_in(config: AccountConfig, file: Path, show: Callable[[str, str], 
                 if str(error) not in ("authorization_pending", "slow_down"):
                     raise
                 interval += SLOWER if str(error) == "slow_down" else 0.0
+            except ToolError:  # of the network: it is asked again
+                interval += SLOWER
         raise Refused("expired_token")
     except Refused as error:
         why = SAID.get(str(error), f"the server says {error}")
@@ -131,9 +133,10 @@ async def ask(config: AccountConfig, url: str, kind: type[T], **form: str) -> T:
             session.post(url, data=form, allow_redirects=False) as answer,
         ):
             found = await bounded_json(answer)
-        if answer.status == 200:
+        if answer.status >= 500 or answer.status == 429 or not isinstance(found, dict):
+            raise ValueError  # it says nothing of the sign-in
+        if not (code := found.get("error")):
             return kind.model_validate(found)
-        code = found.get("error") if isinstance(found, dict) else answer.status
     except (OSError, TimeoutError, ValueError, aiohttp.ClientError) as error:
         away = not isinstance(error, ValueError)
         why = f"cannot be reached ({no_answer(error)})" if away else "gives no usable answer"

@@ -1,5 +1,6 @@
 """A mail account to which an owner signs in on another device; Dovecot asks the authorization server about each token."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -19,6 +20,7 @@ from bot.settings import MailSection, Settings
 from fakes.device_sign_in import DeviceSignIn, device_sign_in
 from fakes.mail_server import PASSWORD, USER, Dovecot
 from fakes.mails import plain
+from fakes.patience import SECONDS
 from fakes.words import saying
 from tests.agent.mail.conftest import Mails, mail
 
@@ -95,9 +97,27 @@ async def test_tokens_are_renewed_before_their_end_and_a_refusal_is_told(
     assert third in server.access - {first, second}
     again = Tokens.model_validate_json(file.read_bytes())
     assert (again.access_token, again.refresh_token) == (third, kept.refresh_token)
+    server.refuses = "temporarily_unavailable"
+    with pytest.raises(ToolError, match="gives no usable answer"):  # it has not ended
+        await access_token(config, file)
     server.refuses = "invalid_grant"
     with pytest.raises(ToolError, match=r"has ended \(invalid_grant\): voltaire setup mail work"):
         await access_token(config, file)
+
+
+async def test_a_sign_in_goes_on_over_faults_of_the_server_until_its_code_ends(
+    tmp_path: Path, server: DeviceSignIn
+) -> None:
+    config, file = account(server, tmp_path), tmp_path / "work.tokens"
+    server.answers = ["authorization_pending", "temporarily_unavailable"]
+    assert await signed_in(config, file)
+    server.answers, server.status = ["authorization_pending", "slow_down"], 200
+    assert await signed_in(config, file)
+    server.interval, server.expires = 3600, 0.05
+    async with asyncio.timeout(SECONDS):
+        with pytest.raises(ToolError, match="not entered in time"):
+            server.answers = ["authorization_pending"]
+            await signed_in(config, file)
 
 
 @pytest.mark.parametrize(
