@@ -23,6 +23,7 @@ from email.header import decode_header
 from email.message import Message
 from email.parser import BytesHeaderParser
 from email.policy import Compat32
+from email.utils import collapse_rfc2231_value
 from pathlib import Path
 
 from agent.documents.encodings import decoded
@@ -173,7 +174,8 @@ def text_in(raw: bytes, charset: str) -> str:
     beyond ASCII that are UTF-8 are that."""
     if raw.isascii() and b"\x1b$" in raw:
         return raw.decode("iso2022_jp_ext", "replace")
-    charset = re.sub(r"(?i)(?<=8859-8)-[ie]$", "", charset)  # of which Python knows nothing
+    # Of the former Python knows nothing, the latter take it minutes.
+    charset = re.sub(r"(?i)(?<=8859-8)-[ie]$|^(?:punycode|idna)$", "", charset)
     name = WIDER.get(charset.lower(), charset)
     for each in (name, "utf-8") if raw.isascii() else ("utf-8", name):
         with suppress(LookupError, ValueError):
@@ -221,7 +223,7 @@ def add(part: Message, content: Content, depth: int) -> None:
         if files or texts:
             return
     elif kind.startswith(("text/", "multipart/", "message/")) and not attached:
-        text = readable(raw, kind, charset_of(part))
+        text = readable(raw, kind, parameter(part, "charset"))
         if kind == "text/plain" and parameter(part, "format") == "flowed":
             text = unflowed(text, stuffed=parameter(part, "delsp") == "yes")
         for match in UUENCODED.finditer(text) if "\nbegin " in f"\n{text}" else ():
@@ -242,15 +244,9 @@ def file_name(part: Message) -> str:
     return ""
 
 
-def charset_of(part: Message) -> str:
-    with suppress(*BROKEN):
-        return part.get_content_charset() or ""
-    return ""
-
-
 def parameter(part: Message, name: str) -> str:
     with suppress(*BROKEN):
-        return str(part.get_param(name, "")).lower()
+        return collapse_rfc2231_value(part.get_param(name, "")).lower()
     return ""
 
 
