@@ -16,8 +16,7 @@ import platform
 import re
 import shutil
 import tarfile
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Literal
@@ -188,7 +187,8 @@ async def releases(session: aiohttp.ClientSession) -> list[Release]:
             address, params={"per_page": str(LOOKED_AT)}, headers=headers
         ) as found:
             if found.status in (403, 429):
-                raise CannotGet(limited(found.headers, host))
+                why = f"{host} takes no more questions from this address now: try again in an hour."
+                raise CannotGet(why)
             if found.status != 200:
                 raise CannotGet(f"{host} answers HTTP {found.status} to the list of releases.")
             text = await found.content.read(LONGEST_LIST)
@@ -199,19 +199,6 @@ async def releases(session: aiohttp.ClientSession) -> list[Release]:
         raise CannotGet(f"{host} answers something that is no list of releases.") from None
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise CannotGet(f"{host} cannot be reached ({reason(error)}).") from None
-
-
-def limited(headers: Mapping[str, str], host: str | None) -> str:
-    """The sentence about GitHub's rate limit: 60 requests an hour from an anonymous address."""
-    reset, after = headers.get("x-ratelimit-reset", ""), headers.get("retry-after", "")
-    if headers.get("x-ratelimit-remaining") == "0" and reset.isdigit():
-        when = datetime.fromtimestamp(int(reset)).astimezone()
-        return (
-            f"{host} takes no more questions from this address until {when:%H:%M}: try again then."
-        )
-    if after.isdigit():
-        return f"{host} takes no questions now: try again in {max(1, int(after) // 60)} min."
-    return f"{host} refuses to list the releases (HTTP 403); try again later."
 
 
 def check_names(release: Release, asset: Asset) -> None:

@@ -148,12 +148,14 @@ async def test_a_release_that_cannot_be_checked_is_refused(
     ("status", "text", "words"),
     [
         (500, "", "HTTP 500"),
+        (403, "{}", "try again in an hour"),
+        (429, "", "try again in an hour"),
         (404, "{}", "HTTP 404"),
         (200, "<html>", "no list of releases"),
         (200, '[{"assets": []}]', "no list of releases"),
         (200, "[]", "None of the last"),
     ],
-    ids=["broken", "moved", "no json", "another form", "empty"],
+    ids=["broken", "limited", "too often", "moved", "no json", "another form", "empty"],
 )
 async def test_a_list_that_cannot_be_read_is_told(
     tmp_path: Path, releases: ReleaseServer, status: int, text: str, words: str

@@ -95,6 +95,25 @@ async def test_a_server_that_stands_still_is_replaced_and_told_once(
     assert len(told(it)) == 1 and "SIGSTOP" in told(it)[0]
 
 
+@pytest.mark.parametrize("started", [True, pytest.param(False, marks=pytest.mark.slow)])
+async def test_a_server_that_stands_still_while_it_warms_is_replaced_and_warmed(
+    config: BackendConfig, started: bool
+) -> None:
+    """As it starts, or because another prefix is registered."""
+    long = [{"role": "system", "content": "You are a test. " * 1000}]
+    async with running(config, BRIEF) as it:
+        if started:
+            await it.ready()
+        await it.client.warm(long)
+        await it.until(lambda status: status.backend.state == "warming")
+        before = await pid_of(it)
+        async with frozen(before):
+            await it.until(lambda status: status.backend.restarts == 1)
+        after = await it.until(lambda status: status.backend.serving and bool(status.backend.warm))
+    assert after.backend.warm and after.backend.warm.cached_tokens == after.backend.warm.tokens
+    assert after.backend.pid != before and len(told(it)) == 1 and "SIGSTOP" in told(it)[0]
+
+
 def alerts_in(config: BackendConfig) -> list[str]:
     return (config.state_dir / "alerts.jsonl").read_text("utf-8").splitlines()
 
