@@ -31,11 +31,14 @@ async def command(
     options: Options, folder: Path, apply: tuple[str, ...], chat: str, yes: bool
 ) -> None:
     settings, folder = options.settings, folder.expanduser().absolute()
-    if not folder.is_dir():
-        raise Failed(f"There is no folder {folder}.")
     have = await change(settings, "import", chat=chat, notes={}, jobs={})
     found = Reader(folder, have["chat"], have["zone"], datetime.now(UTC), leak_detector(settings))
-    found.read()
+    try:
+        if not folder.is_dir():
+            raise Failed(f"There is no folder {folder}.")
+        found.read()
+    except OSError as error:
+        raise Failed(f"{error.filename or folder} cannot be read: {error.strerror}.") from None
     shelf = SkillShelf(settings.state_dir)
     pinned = {pin.name for pin in shelf.pins()}
     notes = {key: text for text in found.notes if (key := digest(text)) not in have["taken"]}

@@ -353,6 +353,8 @@ async def test_what_openclaw_keeps(tmp_path: Path) -> None:
 
 def test_a_folder_without_anything_is_refused(tmp_path: Path) -> None:
     assert moved(tmp_path, tmp_path / "none")[::2] == (1, f"There is no folder {tmp_path}/none.\n")
+    long = tmp_path / ("x" * 300)
+    assert moved(tmp_path, long)[::2] == (1, f"{long} cannot be read: File name too long.\n")
     (tmp_path / "empty").mkdir()
     assert moved(tmp_path, tmp_path / "empty")[::2] == (1, saying("has no memory, jobs or skills"))
     write(tmp_path / "some", {"USER.md": "Ada."})
