@@ -175,6 +175,7 @@ def uglier() -> Ugly:
         "lines that a program has broken": (head("x", "v67")+typed("text/plain; charset=utf-8; format=flowed", b"one \r\ntwo \r\nthree\r\n\r\n> four \r\n> five\r\n>> six \r\n> seven\r\n-- \r\nBob \r\n From\r\n"),("one two three\n\n> four five\n>> six \n> seven\n-- \nBob From",),[]),
         "broken lines without a space": (head("x", "v68")+typed("text/plain; charset=utf-8; Format=Flowed; DelSp=Yes", "会議は三時 \r\nです\r\n".encode()),("会議は三時です",),[]),
         "a charset that is read for minutes": (head("x", "v69")+typed("text/plain; charset=Punycode", b"tea-"+b"a"*900),("tea-aaaa",),[]),
+        "a message within in quoted-printable, half of it": (head("x", "v70")+multipart("mixed",typed("text/plain",b"fyi"),b"Content-Type: message/rfc822\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\nSubject: the old one\r\nContent-Type: text/plain; charset=3Dutf-8\r\n\r\n"+"Grüße".encode()),("fyi","the old one","Grüße"),[]),
         "a tnef cut in the middle": (head("x", "v37")+multipart("mixed",typed("text/plain",b"See."),attachment("winmail.dat","application/ms-tnef",tnef(("plan.pdf",PDF))[:-8])),("See.",),["plan.pdf"]),
         "10,000 headers": (head("Bob", "v38")+b"".join(b"X-A%d: b\r\n"%n for n in range(10000))+b"\r\ntea",("tea","Bob"),[]),
         "a NUL in the charset": (head("x", "v60")+typed("text/plain; charset=\"utf-8\0\"", german.encode()),(german,),[]),

@@ -40,7 +40,7 @@ DEEPEST = 20
 TNEF = b"\x78\x9f\x3e\x22"
 LONG = 80  # bytes of text that is base64 by no chance
 WITHIN = ("message/rfc822", "message/global", "message/news")
-BROKEN = (ValueError, TypeError)  # what the standard library makes of some parameters
+BROKEN = (ValueError, TypeError, LookupError)  # what the standard library makes of some parameters
 BASE64 = re.compile(rb"\s*(?:[A-Za-z0-9+/]{60,}\s+)*[A-Za-z0-9+/]+={0,2}\s*")
 QUOTED = re.compile(rb"=[C-F][0-9A-F]=[89AB][0-9A-F]")  # a letter beyond ASCII, of UTF-8
 UUENCODED = re.compile(
