@@ -36,10 +36,16 @@ FLAGS = (
 # 10 s of the page's own clock pass in a moment. It stands still for ever where a page begins a navigation that
 # becomes none, such as a download: such a page is read as it is after 4 s at most.
 SCRIPT = """timeout -s KILL 10 "$@" --virtual-time-budget=10000 2> /dev/null || exec "$@" --timeout=4000 2> /dev/null"""
-# An extension, since a dialog would hold the page up, and a preference: no downloads.
+# An extension, since a dialog would hold the page up, and what stands in shadow roots would not be printed; and a
+# preference: no downloads.
 INPUTS = {
     "profile/Default/Preferences": b'{"download_restrictions": 3}',
-    "quiet.js": b"window.alert = window.confirm = window.prompt = window.print = () => {}",
+    "quiet.js": b"""window.alert = window.confirm = window.prompt = window.print = () => {};
+        { const roots = [], attach = Element.prototype.attachShadow;
+        Element.prototype.attachShadow = function (how) { roots.push(attach.call(this, how)); return roots.at(-1) };
+        Object.defineProperty(HTMLHtmlElement.prototype, "outerHTML", { get() { return "<html>"
+            + this.getHTML({ shadowRoots: roots }).replaceAll(/<template shadowrootmode[^>]*>/g, "<p>")
+            .replaceAll("</template>", "</template><p>") } }) }""",
     "manifest.json": b"""{"manifest_version": 3, "name": "quiet", "version": "1", "content_scripts": [{"js": ["quiet.js"],
         "matches": ["<all_urls>"], "run_at": "document_start", "world": "MAIN", "all_frames": true}]}""",
 }

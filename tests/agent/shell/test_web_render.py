@@ -105,6 +105,20 @@ async def test_what_scripts_make_is_read_and_picked_as_of_any_page(
     assert "4.20" in await reading(box, store, served, SHOP)
 
 
+SHADOWS = """<x-shop><i>today</i></x-shop><script>
+for (const [name, mode, inner] of [['x-shop', 'closed', '<p>Green costs <slot></slot></p><x-price></x-price>'], ['x-price', 'open', '4.20']])
+  customElements.define(name, class extends HTMLElement { constructor() { super(); this.attachShadow({mode}).innerHTML = inner } });
+const roots = 1;</script><template>Hidden</template><p>End</p>"""
+
+
+@needs_chromium
+async def test_what_elements_keep_to_themselves_is_read(
+    box: Box, store: Store, served: Site
+) -> None:
+    told = await reading(box, store, served, SHADOWS)
+    assert [*told.split()[1:]] == ["Green", "costs", "4.20", "today", "End"]
+
+
 async def test_off_unless_the_owner_allows_it(box: Box, store: Store, served: Site) -> None:
     assert box.browser
     box.browser = replace(box.browser, rendering=False)
