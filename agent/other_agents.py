@@ -93,8 +93,7 @@ class ForeignJob(BaseModel):
 @dataclass(frozen=True)
 class Reader:
     """Reads a home folder or workspace for a chat in a time zone; `leaks` learns the secrets in it. What can be taken:
-    notes (text: file), jobs by a key that stays theirs, skills, standing texts with their bytes; `left_out` says why the rest
-    is not."""
+    notes (text: file), jobs by a key that stays theirs, skills; `left_out` says why the rest is not."""
 
     folder: Path
     chat: str
@@ -104,7 +103,6 @@ class Reader:
     notes: dict[str, str] = field(default_factory=dict)
     jobs: dict[str, JobSpec] = field(default_factory=dict)
     skills: list[Skill] = field(default_factory=list)
-    standing: dict[Path, int] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
 
     def read(self) -> None:
@@ -117,11 +115,8 @@ class Reader:
             self.read_memory(place)
             self.read_jobs(place)
             self.read_skills(place)
-            for path in map(place.joinpath, STANDING):
-                if (text := self.text(path).strip()) and self.is_secret(text):
-                    self.leave_out(path, HELD)
-                elif text:
-                    self.standing[path] = len(text.encode())
+            for path in filter(os.path.lexists, map(place.joinpath, STANDING)):
+                self.leave_out(path, "what it says may become [agent] instructions")
 
     def leave_out(self, path: Path, why: object) -> None:
         told = f"{path.relative_to(self.folder)}: {HELD if self.is_secret(str(why)) else why}"

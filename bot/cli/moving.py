@@ -13,7 +13,7 @@ from agent.sandbox.output_buffer import visible
 from agent.schedule.planner import describe_task
 from agent.schedule.times.rule import describe, load
 from agent.skills import SkillShelf
-from bot.agent_config import MOST_INSTRUCTIONS, leak_detector
+from bot.agent_config import leak_detector
 from bot.cli.command import Failed, Options, confirmed, runs
 from bot.cli.holder_client import change, record_act
 from bot.cli.skills import shown
@@ -49,11 +49,6 @@ async def command(
     told = [
         f"{s.folder}: a skill {s.name} was added before" for s in found.skills if s.name in pinned
     ]
-    for path, size in found.standing.items():
-        fits = "may become" if size <= MOST_INSTRUCTIONS else "is too long for"
-        told.append(
-            f"{path}: it {fits} [agent] instructions, {size:,} of {MOST_INSTRUCTIONS:,} bytes"
-        )
     lists = {
         f"Notes for {have['chat']}": [f"{found.notes[text]}: {text}" for text in notes.values()],
         f"Jobs for {have['chat']}": [

@@ -123,7 +123,7 @@ def nanobot(tmp_path: Path) -> Path:
             "workspace/USER.md": USER,
             "workspace/HEARTBEAT.md": "- look",
             "workspace/SOUL.md": "# Soul\n\nI am brief.\n",
-            "workspace/AGENTS.md": "x" * 1201,
+            "workspace/AGENTS.md": "x",
             "workspace/memory/history.jsonl": "{}\n",
             "workspace/cron/jobs.json": json.dumps({"version": 1, "jobs": jobs}),
             "workspace/skills/tea/SKILL.md": skill("tea"),
@@ -157,8 +157,8 @@ async def test_what_nanobot_keeps_is_shown_and_taken_once(nanobot: Path, tmp_pat
         "“name of j3”: its time has passed",
         "“name of j4”: its time is not understood: cron 0 7 * * 1-5 Mars/Base",
         "“name of j5”: its program made it for itself",
-        "SOUL.md: it may become [agent] instructions, 19 of 1,200 bytes",
-        "AGENTS.md: it is too long for [agent] instructions, 1,201 of 1,200 bytes",
+        "workspace/SOUL.md: what it says may become [agent] instructions",
+        "workspace/AGENTS.md: what it says may become [agent] instructions",
         "Nothing was taken.",
     )
     assert TOKEN not in shown
