@@ -56,6 +56,7 @@ class MessageIndex:
     def _open(self) -> Iterator[sqlite3.Connection]:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with closing(sqlite3.connect(self.path, timeout=30)) as database, database:
+            database.create_function("lower", 1, str.casefold)  # SQLite's own knows ASCII alone
             if not database.execute("SELECT 1 FROM sqlite_master").fetchone():
                 database.executescript(SCHEMA)
             yield database

@@ -82,7 +82,7 @@ async def test_words_sender_and_day_find_messages_in_any_script(mails: Mails) ->
     mails.dovecot.deliver([
         plain("Übergabe", "Der Schlüssel liegt beim Nachbarn.", "a", sender="Eva <eva@example.net>"),
         plain("会議", "明日の会議は三時です", "b"),
-        plain("Invoices", "The invoice of November is attached.", "c"),
+        plain("Invoices", "The invoice of November is attached.", "c", sender="Иван <ivan@example.org>"),
     ])  # fmt: skip
     box = await mails.open()
     for words, subject in (
@@ -91,6 +91,7 @@ async def test_words_sender_and_day_find_messages_in_any_script(mails: Mails) ->
         ("会議", "会議"),
         ("invoice november", "Invoices"),
         ("--from EVA@", "Übergabe"),
+        ("--from иван", "Invoices"),
         ("eva", "Übergabe"),
     ):
         assert list(await numbers(box, f"search {words}")) == [subject], words
