@@ -253,6 +253,7 @@ class EmbeddingStatus(Value):
 class Status(Value):
     version: str
     uptime_s: float
+    pid: int = 0  # the backend's process, which `voltaire run` shares with the bot
     backend: ServerStatus
     speed: Speed
     gpus: list[Gpu] = Field(default_factory=list)

@@ -161,6 +161,7 @@ class BackendState:
         return Status(
             version=installed_version(),
             uptime_s=round(monotonic() - self.began, 1),
+            pid=os.getpid(),
             backend=server.model_copy(update={"held": self.gpu_queue.reason}),
             speed=self.speed.speed(),
             gpus=[gpu.model_copy(update=per_joule) for gpu in sample.gpus] if sample else [],

@@ -155,6 +155,7 @@ def with_presence(facts: Mapping[str, Any], bot: Presence | None) -> dict[str, A
             "polling_ok": bot.polling_ok if bot else None,
             "last_update_at": at.isoformat() if at else None,
             "problem": bot.problem if bot else None,
+            "pid": bot.pid if bot else None,
             **facts["bot"],
         },
         "mcp": {"running": bot.mcp_running if bot else None},

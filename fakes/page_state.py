@@ -303,6 +303,7 @@ class CardBackend:
     def __init__(self, *, hostile: bool = False) -> None:
         self.text = HOSTILE if hostile else ""
         self.port = 0
+        self.pid = 0
         self.sampling = {"temperature": 0.2}
 
     def routes(self) -> list[web.RouteDef]:
@@ -329,6 +330,7 @@ class CardBackend:
         return Status(
             version="0.1.0",
             uptime_s=91_000,
+            pid=self.pid,
             backend=ServerStatus(
                 state="busy",
                 profile=self.text or "qwen3.6-35b-a3b",

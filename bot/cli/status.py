@@ -83,13 +83,14 @@ own_version = cache(version)
 def status_json(
     facts: dict[str, Any], report: Status | None, settings: Settings | None = None
 ) -> dict[str, Any]:
-    """What `voltaire status --json` prints. What is not known is None.
+    """What `voltaire status --json` prints. What is not known is None, and so is the backend's memory where the bot's process holds it.
 
     With `settings`, a stopped backend has the profile and the model that it will start with.
     """
     server = (report.backend if report else ServerStatus(state="stopped")).model_dump(mode="json")
     if report is None:
         server |= {"kind": None, "restarts": None, **(next_model(settings) if settings else {})}
+    together = bool(report and report.pid == facts["bot"]["pid"])  # `voltaire run`
     return {
         "version": own_version("voltaire-agent"),
         "uptime_s": report.uptime_s if report else None,
@@ -103,7 +104,7 @@ def status_json(
         },
         "memory_mib": {
             **facts["memory_mib"],
-            "backend": report.memory_mib.backend if report else None,
+            "backend": report.memory_mib.backend if report and not together else None,
             "server": report.memory_mib.server if report else None,
         },
     }
@@ -181,7 +182,10 @@ def status_lines(facts: dict[str, Any], restarts: Sequence[Restart], zone: str) 
     lines.append(f"jobs: {jobs['active']} active{upcoming}")
     if running := facts.get("mcp", {}).get("running"):
         lines.append(f"MCP servers: {running} running")
-    used = [f"{name} {mib:.0f} MiB" for name, mib in facts["memory_mib"].items() if mib is not None]
+    memory = facts["memory_mib"]
+    if memory["backend"] is None and server["state"] != "stopped":
+        memory = {"bot and backend": memory["bot"], "server": memory["server"]}
+    used = [f"{name} {mib:.0f} MiB" for name, mib in memory.items() if mib is not None]
     return [*lines, f"memory: {', '.join(used)}"] if used else lines
 
 

@@ -40,7 +40,7 @@ export async function showNow(into) {
     parts.state({ backend: status.backend, bot: status.bot, frozen: now.frozen, version: status.version, uptime: Math.floor((status.uptime_s ?? 0) / 60) });
     parts.attention({ questions: now.questions, uncertain: now.uncertain, failed: status.bot.outbox_failed, aside: status.bot.set_aside });
     parts.work({ running: now.running.map((turn) => ({ id: turn.id, chat: turn.chat, title: turn.title, asked: turn.asked, kind: turn.kind, started_at: turn.started_at, tools: turn.tools })), waiting: now.waiting, gpu: now.gpu_waiting, minute: Math.floor(now.at / 10) });
-    parts.figures({ speeds: now.speeds, speed: status.speed, warm: status.backend.warm, n_ctx: status.backend.n_ctx, memory: status.memory_mib, idle: status.idle, jobs: status.jobs });
+    parts.figures({ speeds: now.speeds, speed: status.speed, warm: status.backend.warm, n_ctx: status.backend.n_ctx, memory: status.memory_mib, together: status.memory_mib.backend === null && status.backend.state !== "stopped", idle: status.idle, jobs: status.jobs });
     parts.last({ turns: now.turns });
     parts.alerts({ alerts: now.alerts ?? [] });
     drawCards(now);
@@ -95,7 +95,7 @@ function work({ running, waiting, gpu }) {
   ];
 }
 
-function figures({ speeds, speed, warm, memory, idle, jobs }) {
+function figures({ speeds, speed, warm, memory, together, idle, jobs }) {
   const recent = speeds.recent;
   const of = (name) => recent.map((call) => call[name]);
   const newest = (name) => of(name).filter((value) => value !== null).at(-1);
@@ -109,7 +109,7 @@ function figures({ speeds, speed, warm, memory, idle, jobs }) {
     figure("From the cache", percent(speeds.cached_share_day), "", "of all prompts in 24 hours", spark(recent.map((call) => (call.prompt_tokens ? (call.cached_tokens ?? 0) / call.prompt_tokens : null)), `The last ${recent.length} calls`, 1)),
     figure("Warm prefix", warm ? int(warm.cached_tokens) : "–", warm && `of ${int(warm.tokens)}`, warm ? `by ${warm.source}, in ${seconds(warm.seconds)}` : "nothing is warm"),
     figure("Between turns", idle.tokens ? short(idle.tokens) : "0", "tokens", idle.seconds ? `${seconds(idle.seconds)}${idle.wh === null ? "" : `, ${number(idle.wh, 2)} Wh`} in 24 hours` : "read ahead in 24 hours"),
-    figure("Memory", int(memory.bot || memory.backend ? memory.bot + memory.backend : null), "MiB", `bot ${int(memory.bot)}, backend ${int(memory.backend)}, model server ${int(memory.server)}`),
+    figure("Memory", int(memory.bot || memory.backend ? memory.bot + memory.backend : null), "MiB", `bot ${together ? "and backend" : `${int(memory.bot)}, backend`} ${int(together ? memory.bot : memory.backend)}, model server ${int(memory.server)}`),
     figure("Jobs", int(jobs.active), "", jobs.next_at ? `${jobs.overdue ? "overdue since" : "next"} ${whenWithin(jobs.next_at)}` : "none is due"),
   )];
 }

@@ -1,6 +1,8 @@
 """voltaire status: what work between turns costs."""
 
 import json
+import os
+import re
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -11,7 +13,7 @@ from backend.state import RESTARTS, RestartHistory
 from bot.cli.status import SHOWN_RESTARTS, idle_lines
 from bot.commands.status import backend_lines
 from fakes.command_line import voltaire, voltaire_beside
-from fakes.page_state import backend_with_card
+from fakes.page_state import backend_with_card, seem_running
 
 
 def test_restarts_are_named_with_times_and_causes(tmp_path: Path) -> None:
@@ -35,6 +37,22 @@ async def test_what_prompts_from_the_disk_have_saved_is_told(tmp_path: Path) -> 
     terminal = "prompts from the disk: 3, 12,400 tokens not read again, 14 s saved"
     assert code == 0 and terminal in out.splitlines()
     assert "prompts from the disk: 3, 14 s of reading saved" in shown
+
+
+async def test_the_memory_of_one_process_is_told_once(tmp_path: Path) -> None:
+    """`voltaire run` holds bot and backend, and its memory was told of each."""
+    socket = tmp_path / "b.sock"
+    seem_running(tmp_path / "s" / "voltaire")
+    async with backend_with_card(socket) as backend:
+        config = f'[backend]\nsocket = "{socket}"\n'
+        _, apart, _ = await voltaire_beside(tmp_path, "status", config=config)
+        backend.pid = os.getpid()
+        _, together, _ = await voltaire_beside(tmp_path, "status", config=config)
+        _, found, _ = await voltaire_beside(tmp_path, "status", "--json", config=config)
+    own, told = r"\d+ MiB", json.loads(found)["memory_mib"]
+    assert re.search(f"^memory: bot {own}, backend 58 MiB, server 1900 MiB$", apart, re.MULTILINE)
+    assert re.search(f"^memory: bot and backend {own}, server 1900 MiB$", together, re.MULTILINE)
+    assert told == {"bot": told["bot"], "backend": None, "server": 1900} and told["bot"] > 0
 
 
 def test_what_nobody_tells_is_not_known(tmp_path: Path) -> None:

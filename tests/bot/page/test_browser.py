@@ -1,5 +1,6 @@
 """The owner's page in Chromium: every section, by keyboard, with hostile words, looked at by axe."""
 
+import os
 import re
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,7 +15,7 @@ from playwright.async_api import Browser, Page, expect
 from agent.store.terms import add_functions
 from bot.page.server import ServedPage
 from fakes.chromium import CHROMIUM, chromium
-from fakes.page_state import backend_with_card, fill_state
+from fakes.page_state import backend_with_card, fill_state, seem_running
 from fakes.patience import SECONDS
 from fakes.words import saying
 
@@ -100,6 +101,16 @@ async def test_now_shows_what_runs_and_a_question_is_answered(page: Page, folder
     await question.get_by_role("button", name="Deny").click()
     await expect(page.locator("#toast")).to_have_text("Denied.")
     await expect(question).to_have_count(0)  # by the stream: nothing waits any more
+
+
+async def test_the_memory_of_one_process_is_counted_once(browser: Browser, folder: Path) -> None:
+    seem_running(folder)
+    async with backend_with_card(folder / "b.sock") as backend, served(folder) as serving:
+        backend.pid = os.getpid()
+        page = await opened(browser, serving, [])
+        told = re.compile(r"^Memory([\d,]+) MiBbot and backend \1, model server 1,900$")
+        await expect(page.locator(".figure").filter(has_text="Memory")).to_have_text(told)
+        await page.close()
 
 
 @pytest.mark.slow
