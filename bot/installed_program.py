@@ -11,10 +11,12 @@ import json
 import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from email import message_from_bytes
 from importlib.metadata import PackageNotFoundError, distribution, version
@@ -24,6 +26,7 @@ from zipfile import BadZipFile, ZipFile
 
 ROOT = Path(__file__).resolve().parents[1]
 STEP_SECONDS = 1800.0  # packages over a slow line
+END_SECONDS = 10.0  # that an interrupted program is given to clear up
 CHANGELOG = "CHANGELOG.md"
 COMMITS = 20  # the newest that are told where the changelog has nothing new
 DISTRIBUTION = "voltaire-agent"
@@ -77,7 +80,8 @@ class Checkout:
             upstream = await self.git("rev-parse", "--abbrev-ref", "@{upstream}")
         except UpgradeError:
             raise UpgradeError(f"{self.root} follows no branch of a remote repository.") from None
-        await self.git("fetch", "--quiet", "--tags", upstream.partition("/")[0])
+        remote = upstream.partition("/")[0]
+        await self.git("fetch", "--quiet", "--tags", remote, terminal=True)  # a password
         tags = await self.git("tag", "--merged", upstream, "--sort=-v:refname", "--list", "v[0-9]*")
         target = tags.splitlines()[0] if tags else upstream
         found = await self.git("rev-parse", f"{target}^{{commit}}", "HEAD")
@@ -90,7 +94,10 @@ class Checkout:
         if common != ours:
             raise UpgradeError(f"{self.root} has commits of its own: merge {target} yourself.")
         if await self.git("status", "--porcelain", "--untracked-files=no"):
-            raise UpgradeError(f"{self.root} has changes that are not committed.")
+            raise UpgradeError(
+                f"{self.root} has changes that are not committed: commit or undo them first"
+                f" (`git -C {self.root} status` shows them)."
+            )
         release = await self.release(commit)
         before, after = [await self.changelog(each) for each in (ours, commit)]
         changes = added_lines(before, after)
@@ -115,7 +122,11 @@ class Checkout:
     async def back(self, release: ProgramVersion) -> None:
         """Return to the release that was installed before the last switch."""
         await self.git("reset", "--quiet", "--hard", release.origin)
-        await make_install(self.root)
+        try:
+            await make_install(self.root)
+        except UpgradeError as error:
+            rest = f"Once that is mended: `make -C {self.root} install`, then `voltaire setup --upgrade`."
+            raise UpgradeError(f"{error} {rest}") from None
 
     async def release(self, commit: str) -> ProgramVersion:
         project = tomllib.loads(await self.git("show", f"{commit}:pyproject.toml"))["project"]
@@ -128,9 +139,9 @@ class Checkout:
         except UpgradeError:
             return ""
 
-    async def git(self, *words: str) -> str:
+    async def git(self, *words: str, terminal: bool = False) -> str:
         trusted = ("-c", f"safe.directory={self.root}")  # for root in another user's clone
-        return await run("git", *trusted, "-C", str(self.root), *words)
+        return await run("git", *trusted, "-C", str(self.root), *words, terminal=terminal)
 
 
 async def make_install(root: Path) -> None:
@@ -231,7 +242,7 @@ async def filled(prefix: Path, wheel: str, extras: Sequence[str]) -> None:
 
 
 def installed_extras() -> list[str]:
-    """The optional parts (mail, matrix, mcp, voice) whose packages are all installed."""
+    """The optional parts (calendar, mail, matrix, mcp, voice) whose packages are all installed."""
     packages: dict[str, list[str]] = {}
     for line in distribution(DISTRIBUTION).requires or ():
         if found := re.match(r"([\w.-]+).*;.*\bextra == [\"'](\w+)", line):
@@ -263,8 +274,12 @@ async def run(
     environment: Mapping[str, str] = {},
     codes: tuple[int, ...] = (0,),
     seconds: float = STEP_SECONDS,
+    terminal: bool = False,
 ) -> str:
-    """Run a program and return its output. Raises UpgradeError, with the reason, for an exit code not in `codes`."""
+    """Run a program and return its output. Raises UpgradeError, with the reason, for an exit code not in `codes`.
+
+    A Ctrl-C of the terminal reaches it, and it may ask there, only if `terminal`.
+    """
     inherited = {key: value for key, value in os.environ.items() if key not in MAKE}
     process = await asyncio.create_subprocess_exec(
         *argv,
@@ -272,6 +287,7 @@ async def run(
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
+        start_new_session=not terminal,
     )
     name = " ".join([Path(argv[0]).name, *argv[1:]])
     try:
@@ -280,9 +296,10 @@ async def run(
     except TimeoutError:
         raise UpgradeError(f"`{name}` did not end within {seconds:.0f} s.") from None
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+        for number in (signal.SIGTERM, signal.SIGKILL) if process.returncode is None else ():
+            with suppress(ProcessLookupError, TimeoutError):
+                process.send_signal(number) if terminal else os.killpg(process.pid, number)
+                await asyncio.wait_for(process.wait(), END_SECONDS)
     if process.returncode not in codes:
         lines = (err.decode("utf-8", "replace").strip() or out.decode("utf-8", "replace")).split(
             "\n"

@@ -131,6 +131,9 @@ class Upgrade:
             with replacing(self.record_path, sync=True) as file:
                 file.write_text(json.dumps(asdict(record)), "utf-8")
             return record
+        except BaseException:
+            self.say(f"{before.title} goes on as it was.")
+            raise
         finally:
             fresh.unlink(missing_ok=True)
 
@@ -186,7 +189,10 @@ class Upgrade:
         """Return to the old program and, where the new one has migrated the database, to the old state."""
         await self.services.stop()
         if program:
-            await self.installation.back(record.before)
+            try:
+                await self.installation.back(record.before)
+            except UpgradeError as error:  # what it needs may be there all the same
+                self.say(str(error))
         if schema_of(self.state / DATABASE) > record.schema:
             self.say("The database is in the new form: the state before the upgrade is restored.")
             self.say(await self.ran(self.installation.command, "restore", "--yes", record.backup))

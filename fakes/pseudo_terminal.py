@@ -62,6 +62,12 @@ class PseudoTerminal:
     def type(self, text: str) -> None:
         os.write(self._side, text.encode())
 
+    def hang_up(self) -> None:
+        """Take the terminal away, as a connection that breaks does."""
+        asyncio.get_running_loop().remove_reader(self._side)
+        with open(os.devnull, "rb") as null:
+            os.dup2(null.fileno(), self._side)
+
     async def asked(self, question: str) -> None:
         await self.until(question)
         await soon(self._reads)

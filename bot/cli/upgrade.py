@@ -1,5 +1,7 @@
 """voltaire upgrade: the next version, tried before it is taken; --rollback: the one before."""
 
+import signal
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -70,5 +72,11 @@ async def switch(
                 if read_presence(settings.state_dir) or await backend.answers():
                     raise Failed("Bot or backend run in the foreground; stop them first.")
         for_person(ValueError())  # loads what an error needs before any file is replaced
-        upgrade = Upgrade(installation, services, settings.state_dir, config, click.echo)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a lost terminal ends no switch halfway
+        upgrade = Upgrade(installation, services, settings.state_dir, config, say)
         await (upgrade.forward(release) if release else upgrade.rollback())
+
+
+def say(line: str) -> None:
+    with suppress(OSError):  # the terminal is gone
+        click.echo(line)

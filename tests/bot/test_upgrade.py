@@ -8,7 +8,8 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import cast
 from zipfile import ZipFile
@@ -16,14 +17,19 @@ from zipfile import ZipFile
 import pytest
 
 from agent.store import open_store
+from backend import proc
 from bot.installed_program import (
     Checkout,
     Environment,
     ProgramVersion,
     UpgradeError,
     added_lines,
+    run,
 )
 from bot.upgrade import SystemdServices, Upgrade
+from fakes.command_line import folders, own_environment
+from fakes.patience import soon
+from fakes.pseudo_terminal import CTRL_C, typing_at
 from fakes.words import saying
 
 PROGRAM = """#!/bin/sh
@@ -228,11 +234,28 @@ async def test_a_return_that_could_not_restore_the_state_is_ended_by_rollback(
         await upgrade.rollback()
 
 
+async def test_packages_that_cannot_be_had_do_not_leave_the_services_stopped(
+    tmp_path: Path,
+) -> None:
+    upgrade, place, units = await made(tmp_path, "2")
+    back = place.back
+
+    async def without_packages(release: ProgramVersion) -> None:
+        await back(release)
+        raise UpgradeError("The packages cannot be fetched.")
+
+    place.back = without_packages  # type: ignore[method-assign]
+    with pytest.raises(UpgradeError, match=r"2 was not taken.*1 is back"):
+        await upgrade.forward(ProgramVersion("2", "2"))
+    assert units.said == ["stop", "start 2", "stop", "start 1"]
+
+
 async def test_a_new_program_with_trouble_of_its_own_is_not_taken(tmp_path: Path) -> None:
     upgrade, place, units = await made(tmp_path, trouble=TROUBLE)
+    said: list[str] = []
     with pytest.raises(UpgradeError, match=r"It is broken\."):
-        await upgrade.forward(ProgramVersion("2", "2"))
-    assert (place.installed, units.said) == ("1", [])
+        await replace(upgrade, say=said.append).forward(ProgramVersion("2", "2"))
+    assert (place.installed, units.said, said[-1]) == ("1", [], "1 goes on as it was.")
 
 
 async def test_the_matrix_session_is_none_of_the_backup_but_the_new_doctor_sees_it(
@@ -300,11 +323,11 @@ def git(folder: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
-def release(remote: Path, version: str, *, tag: bool = False) -> str:
+def release(remote: Path, version: str, *, tag: bool = False, make: str = MAKEFILE) -> str:
     (remote / "pyproject.toml").write_text(f'[project]\nname = "x"\nversion = "{version}"\n')
     log = remote / "CHANGELOG.md"
     log.write_text((log.read_text() if log.exists() else "# Changes\n") + f"- new in {version}\n")
-    (remote / "Makefile").write_text(MAKEFILE)
+    (remote / "Makefile").write_text(make)
     (remote / "voltaire").write_text(
         f'#!/bin/sh\ncase "$*" in *doctor*) echo [] ;; esac\n# {version}\n'
     )
@@ -379,6 +402,58 @@ async def test_a_checkout_goes_forward_and_back(tmp_path: Path) -> None:
     )
     await upgrade.rollback()
     assert "# 1.0" in checkout.command.read_text() and git(clone, "rev-parse", "HEAD") == first
+
+
+async def test_a_return_without_packages_says_what_is_left_to_do(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    first = release(tmp_path, "1.0", make="install:\n\t@echo No network. >&2; exit 1\n")
+    with pytest.raises(UpgradeError) as error:
+        await Checkout(tmp_path).back(ProgramVersion("1.0", first))
+    assert f"`make -C {tmp_path} install`, then `voltaire setup --upgrade`" in str(error.value)
+
+
+async def test_neither_ctrl_c_nor_a_lost_terminal_ends_a_switch_halfway(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remote, clone, gate = tmp_path / "remote", tmp_path / "clone", tmp_path / "gate"
+    remote.mkdir()
+    os.mkfifo(gate)
+    git(remote, "init", "-q")
+    release(remote, "1.0")
+    git(tmp_path, "clone", "-q", str(remote), str(clone))
+    subprocess.run(["make", "-C", str(clone), "install"], check=True, capture_output=True)
+    # In the clone itself, and in no worktree, it waits.
+    waiting = MAKEFILE.replace("install:\n", f"install:\n\t@[ ! -d .git ] || cat {gate}\n")
+    second = release(remote, "1.1", make=waiting)
+    monkeypatch.setattr("bot.cli.upgrade.Checkout", partial(Checkout, clone))
+    async with typing_at(["upgrade"], own_environment() | folders(tmp_path)) as terminal:
+        await terminal.until("Switching to 1.1")
+        opened = await soon(lambda: writer(gate))  # once it waits
+        terminal.type(CTRL_C)
+        terminal.hang_up()
+        os.close(opened)
+        await terminal.process.wait()
+    assert git(clone, "rev-parse", "HEAD") == second
+    assert "# 1.1" in (clone / ".venv" / "bin" / "voltaire").read_text()
+
+
+def writer(fifo: Path) -> int:
+    """A descriptor to write to it; 0 while nobody reads there."""
+    try:
+        return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError:
+        return 0
+
+
+async def test_what_an_interrupted_program_has_started_ends_with_it(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    os.mkfifo(told)
+    running = asyncio.create_task(run("sh", "-c", f"sleep 1000 & echo $! > {told}; wait"))
+    pid = int(await asyncio.to_thread(told.read_text))
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await soon(lambda: proc.state(pid) in (None, "Z"))
 
 
 async def test_commits_without_a_line_in_the_changelog_are_told(tmp_path: Path) -> None:
