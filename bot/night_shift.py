@@ -2,7 +2,7 @@
 
 An attempt reads the conversation as it was when the message was answered, and calls the chat's tools within the same
 walls. Nobody is asked, so what no owner has allowed is denied; what several attempts would do several times (notes,
-jobs, files sent, MCP servers, repositories) is not there.
+jobs, files sent, mail, calendars, MCP servers, repositories) is not there.
 """
 
 import asyncio
@@ -81,7 +81,14 @@ async def make_attempt(
         journal = TransientJournal(own, chat, [*before, *asked], len(before), held=[*held])
         context = await agent.tool_context(chat)
         context = replace(
-            context, sandbox=box, jobs=None, plans=None, file_sender=None, servers=None, mail={}
+            context,
+            sandbox=box,
+            jobs=None,
+            plans=None,
+            file_sender=None,
+            servers=None,
+            mail={},
+            calendars=None,
         )
         model = Measured(agent.model, agent.backend, energy, warm=number > 1)
         turn = Turn(

@@ -95,6 +95,7 @@ async def opened(tmp: Path, script: Script, **night: Any) -> AsyncIterator[House
     config = AgentConfig(
         state_dir=tmp / "state",
         repos=[HostRepo("site", site, write=True)],
+        calendars={"work": {"url": "http://127.0.0.1:9/"}},
         budgets=dict.fromkeys(WORDS, 100_000),
         night=Night(QuietHours(time(1), time(6), "UTC"), **night),
     )
@@ -207,6 +208,7 @@ async def test_what_asks_is_denied_and_what_would_be_done_five_times_is_not_ther
         calls("schedule", when="tomorrow at 9", task="ring"),
         calls("remember", text="x"),
         calls("bash", command="curl -s http://example.org"),
+        calls("bash", command="calendar add Tea --at 2026-12-24"),  # no yes for ever helps
         says("done"),
     ]
     async with opened(
@@ -215,7 +217,7 @@ async def test_what_asks_is_denied_and_what_would_be_done_five_times_is_not_ther
         await house.plan("Try everything")
         await house.look(5.01)
         results = [m for m in house.model.requests[-1].messages if isinstance(m, ToolResult)]
-        assert len(results) == 3
+        assert len(results) == 4 and "There is no calendar" in results[3].text
         assert len(await house.store.jobs.of_chat(CHAT)) == 1
         assert await house.store.notes.to_show(CHAT) == ([], {})
 
