@@ -459,7 +459,7 @@ class BackendSection(Section):
     socket: str = ""
     """Control socket; empty: state.dir/run/backend.sock."""
     url: list[str] = ["http://127.0.0.1:8080", "http://127.0.0.1:9931"]
-    """External: any OpenAI-compatible server, or several in order of preference. llama-server listens at port 8080, later versions at 9931."""
+    """External: any OpenAI-compatible server, or several in order of preference. llama-server listens at port 8080, later versions, as announced, at 9931."""
     model: str = ""
     """External: the name to ask for; empty: the first that the server lists."""
     context: int = Field(0, ge=0)

@@ -55,6 +55,13 @@ def test_targets_of_make_are_there() -> None:
     assert {word for words in named for word in words if "=" not in word} <= targets
 
 
+def test_what_pytest_is_to_run_is_there() -> None:
+    for command in re.findall(r"`pytest ([^`]+)`", "".join(page.read_text() for page in PAGES)):
+        *options, file = shlex.split(command)
+        named = options[options.index("-k") + 1] if "-k" in options else ""
+        assert re.search(f"def test_.*{named}", (ROOT / file).read_text()), command
+
+
 def blocks(language: str) -> list[tuple[str, str]]:
     found = [(page.name, BLOCK.findall(page.read_text())) for page in PAGES]
     return [(name, body) for name, all_ in found for lang, body in all_ if lang == language]

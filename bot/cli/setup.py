@@ -692,7 +692,7 @@ class Wizard:
     async def missing_server(self) -> str:
         """Where no server for the GPU is here: fetch a released one, build or name one, or go on without."""
         click.echo(
-            "No llama-server for the card is here; a released one can be fetched in a minute."
+            "No llama-server for the card is here; a released one can be fetched in minutes."
         )
         try:
             how = await build_recipe()
