@@ -154,6 +154,9 @@ async def command(
         elif wizard.given.app == SEARCH:
             wizard.values = config_file.read(config)
             if await wizard.search():
+                click.echo(
+                    "What runs needs a restart to use it; services: voltaire setup --upgrade"
+                )
                 await record_setup(state, did="web search")
             else:
                 click.echo(f"Nothing was changed. {SEARCH_LATER}")
@@ -603,7 +606,7 @@ class Wizard:
             config_file.replace_file(file, f"{key}\n".encode(), group=self.group)
         self.keep("agent.web", web)
         (found,) = await search_finding(load(self.config))
-        click.echo(f"{found.detail} {found.remedy}\nRestart what runs: voltaire setup --upgrade")
+        click.echo(f"{found.detail} {found.remedy}".strip())
         return True
 
     async def external(self) -> None:
