@@ -156,7 +156,7 @@ class Reader:
         for path in (*map(place.joinpath, MEMORY), *sorted(days, reverse=True)):
             text, of_hermes = self.text(path), path.parent.name == "memories"
             day = f"{path.stem}: " if path in days else ""
-            found = [*(text.split("\n§\n") if of_hermes else entries(text))]
+            found = [*(text.split("\n§\n") if of_hermes else split_entries(text))]
             held = [entry for entry in found if self.is_secret(entry)]
             for entry in found:
                 if entry not in held:
@@ -215,7 +215,7 @@ class Reader:
                 self.skills.append(skill)
 
 
-def entries(text: str) -> Iterator[str]:
+def split_entries(text: str) -> Iterator[str]:
     """The items and paragraphs of a Markdown text, each behind its section's heading; "" for a blank of a template."""
     heading, parts = "", list[str]()
     for line in [*re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL).splitlines(), ""]:

@@ -105,7 +105,7 @@ def line_charts(
     parts += [
         text(x, height - 18, moment.strftime(form), anchor="middle")
         for moment in at
-        if LEFT <= (x := along(moment, since, until)) <= RIGHT - 20
+        if LEFT <= (x := x_position(moment, since, until)) <= RIGHT - 20
     ]
     return document(parts, height, theme, ". ".join(panel.in_words() for panel in panels))
 
@@ -127,14 +127,14 @@ def line_chart(
         return below - (value - low) / (high - low) * (below - above)
 
     for start, end in marked:
-        left, right = (min(max(LEFT, along(at, since, until)), RIGHT) for at in (start, end))
+        left, right = (min(max(LEFT, x_position(at, since, until)), RIGHT) for at in (start, end))
         place = f'x="{left:.1f}" y="{above:.1f}" width="{max(2.0, right - left):.1f}"'
         yield f'<rect class="marked" {place} height="{below - above:.1f}"/>'
     for tick in ticks:
         yield line(LEFT, y(tick), RIGHT, y(tick))
         yield text(LEFT - 14, y(tick) + TEXT * 0.36, f"{tick:,g}", anchor="end")
     for moment in time_ticks(since, until)[1]:
-        x = along(moment, since, until)
+        x = x_position(moment, since, until)
         yield line(x, above, x, below)
     for number, curve in enumerate(panel.curves):
         style = f'class="line{number % len(DASHES)}" fill="none" stroke-width="5"'
@@ -145,7 +145,7 @@ def line_chart(
         yield f'<path d="M{x} {row - 10}h64" {style}/>'
         yield text(x + 80, row, panel.legend(curve))
         for piece in pieces(curve, max(GAP, (until - since) / GAPS)):
-            points = [f"{along(at, since, until):.1f} {y(value):.1f}" for at, value in piece]
+            points = [f"{x_position(at, since, until):.1f} {y(value):.1f}" for at, value in piece]
             dot = "h.1" if len(points) == 1 else ""  # a line without length is not drawn
             yield f'<path d="M{" ".join(points)}{dot}" {style} stroke-linecap="round"/>'
 
@@ -160,7 +160,7 @@ def pieces(curve: Curve, gap: timedelta = GAP) -> list[list[tuple[datetime, floa
     return found
 
 
-def along(moment: datetime, since: datetime, until: datetime) -> float:
+def x_position(moment: datetime, since: datetime, until: datetime) -> float:
     return LEFT + (moment - since) / (until - since) * (RIGHT - LEFT)
 
 

@@ -74,7 +74,7 @@ async def make_attempt(
 
     chat, energy = job.spec.chat, Energy()
     theirs, known = await agent.sandboxes.of(chat), await agent.store.chats.get(chat)
-    before, asked, held = await opening(agent, job)
+    before, asked, held = await load_messages(agent, job)
     held += await theirs.files.taints()
     async with copied_workspace(theirs, folder := f"night-{job.id}") as box:
         own = f"night-{occurrence.id}"
@@ -121,7 +121,7 @@ async def make_attempt(
     )
 
 
-async def opening(agent: Agent, job: Job) -> tuple[list[Message], list[Message], list[Taint]]:
+async def load_messages(agent: Agent, job: Job) -> tuple[list[Message], list[Message], list[Taint]]:
     """Return the messages before the one to be answered, that message, and the strangers' text in both; as the
     message's turn had them, where that is known."""
     options, stranger, zone = job.spec.options, job.spec.stranger, agent.config.zone

@@ -41,10 +41,10 @@ class RateLimiter:
 
     @property
     def paused(self) -> bool:
-        return self._closed_until > now()
+        return self._closed_until > loop_time()
 
     def pause(self, seconds: float) -> None:
-        self._closed_until = max(self._closed_until, now() + seconds)
+        self._closed_until = max(self._closed_until, loop_time() + seconds)
 
     def ticket(self) -> int:
         """Take a place in the queue; a repeated call keeps it."""
@@ -85,13 +85,13 @@ class RateLimiter:
 
     def _delay(self, urgency: Urgency) -> float:
         """Seconds until a call of that urgency may be made."""
-        earned = (now() - self._refilled_at) / self._rate.seconds
+        earned = (loop_time() - self._refilled_at) / self._rate.seconds
         self._tokens = min(float(self._rate.burst), self._tokens + earned)
-        self._refilled_at = now()
+        self._refilled_at = loop_time()
         missing = 1 + (self._rate.spare if urgency else 0) - self._tokens
         refill = missing * self._rate.seconds if missing > 1e-9 else 0.0
-        return max(self._closed_until - now(), refill)
+        return max(self._closed_until - loop_time(), refill)
 
 
-def now() -> float:
+def loop_time() -> float:
     return asyncio.get_running_loop().time()

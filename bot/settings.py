@@ -606,10 +606,12 @@ def find_file(given: Path | None) -> Path | None:
         return given
     if named := os.environ.get(PREFIX + "CONFIG"):
         return Path(named)
-    return next((path for path in (config_folder() / "config.toml", MACHINE) if there(path)), None)
+    return next(
+        (path for path in (config_folder() / "config.toml", MACHINE) if can_see(path)), None
+    )
 
 
-def there(path: Path) -> bool:
+def can_see(path: Path) -> bool:
     """Whether the file exists and this user may see it."""
     with suppress(PermissionError):
         return path.exists()
@@ -670,7 +672,7 @@ def with_token(settings: Settings) -> Settings:
     paths = [telegram.token_file] if telegram.token_file else []
     if folder := os.environ.get("CREDENTIALS_DIRECTORY"):
         credential = Path(folder) / "telegram-token"
-        paths += [credential] if there(credential) else []
+        paths += [credential] if can_see(credential) else []
     for path in paths:
         try:
             token = path.read_text("utf-8").strip()

@@ -3,13 +3,13 @@ blocking the bot."""
 
 from bot.localgram import Chat, Message
 from bot.localgram.chat import Topic
-from bot.localgram.person import begun
+from bot.localgram.person import start_private
 from fakes import localgram
 from fakes.localgram import Person
 
 
 async def create_topic(person: Person, name: str, *, chat: Chat | int | None = None) -> Topic:
-    place = begun(person.chat(chat))
+    place = start_private(person.chat(chat))
     topic, told = localgram.create_topic(person.world, place, person.account, name)
     person.tell("message", place, told)
     return topic

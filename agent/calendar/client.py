@@ -27,7 +27,7 @@ from lxml.etree import LxmlError
 
 from agent.calendar import events
 from agent.calendar.events import Instance, NotPossible
-from agent.calendar.spans import DAY, Time, when
+from agent.calendar.spans import DAY, Time, span_text
 from agent.sandbox.output_buffer import clean
 
 MEMORY, MOST_ANSWER = 1 << 30, 8 << 20  # bytes
@@ -97,7 +97,7 @@ class Found:
         all_day = not isinstance(one.start, datetime)
         return {
             "id": self.id,
-            "text": f"{when(one.start, one.end)}  {said}{marks}",
+            "text": f"{span_text(one.start, one.end)}  {said}{marks}",
             "title": title,
             "place": place,
             "about": clean(str(event.get("DESCRIPTION", "")))[:MOST_ABOUT].strip(),

@@ -95,7 +95,7 @@ def moved(raw: str, slot: Time, start: Time, end: Time) -> bytes:
     calendar = parsed(raw)
     master, event = parts(calendar, slot)
     if master and any(rule in master for rule in RULES):
-        slot = like(slot, master.start)
+        slot = to_zone(slot, master.start)
         if not event:
             event = master.copy(recursive=True)
             for key in (*RULES, "EXDATE"):
@@ -104,7 +104,9 @@ def moved(raw: str, slot: Time, start: Time, end: Time) -> bytes:
             calendar.add_component(event)
     event = event or master
     assert event
-    replace(event, DTSTART=like(start, event.start), DTEND=like(end, event.start), DURATION=None)
+    replace(
+        event, DTSTART=to_zone(start, event.start), DTEND=to_zone(end, event.start), DURATION=None
+    )
     return written(calendar)
 
 
@@ -115,7 +117,7 @@ def removed(raw: str, slot: Time) -> bytes | None:
     if event:
         calendar.subcomponents.remove(event)
     if master and any(rule in master for rule in RULES):
-        replace(master, EXDATE=[*master.exdates, like(slot, master.start)])
+        replace(master, EXDATE=[*master.exdates, to_zone(slot, master.start)])
     elif master or not calendar.events:
         return None
     return written(calendar)
@@ -129,7 +131,7 @@ def parts(calendar: Calendar, slot: Time) -> tuple[Event | None, Event | None]:
             master = master or each
         elif "RANGE" in each["RECURRENCE-ID"].params:
             raise NotPossible("Only a calendar program can make this change of a series.")
-        elif plain(like(slot_of(each), slot)) == plain(slot):
+        elif plain(to_zone(slot_of(each), slot)) == plain(slot):
             event = each
     return master, event
 
@@ -159,7 +161,7 @@ def plain(value: Time) -> datetime:
     return at.replace(tzinfo=None)
 
 
-def like(value: Time, model: Time) -> Time:
+def to_zone(value: Time, model: Time) -> Time:
     """A time in the zone of another, as the object defines it."""
     if not isinstance(value, datetime) or not isinstance(model, datetime):
         return value

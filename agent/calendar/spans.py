@@ -6,7 +6,7 @@ DAY = timedelta(days=1)
 Time = date | datetime
 
 
-def when(start: Time, end: Time) -> str:
+def span_text(start: Time, end: Time) -> str:
     """A span in words, such as "Sat 2026-11-28 09:00 to 09:30", or days; `end` is excluded."""
     if isinstance(start, datetime):
         assert isinstance(end, datetime)

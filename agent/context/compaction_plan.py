@@ -230,7 +230,7 @@ def sent(entries: Sequence[Entry]) -> tuple[Message, ...]:
     return (System(prompt.system_text()), *(entry.message for entry in entries))
 
 
-def weight(message: Message) -> int:
+def estimate_bytes(message: Message) -> int:
     """Bytes of a message, which is nearly always an upper bound of its tokens."""
     match message:
         case Assistant(text, calls, raw, thought):
@@ -244,8 +244,8 @@ def weight(message: Message) -> int:
 
 def measure(entries: Sequence[Entry], tokens: int) -> Measure:
     """Estimates a message's tokens by its share of the transcript's weight; `tokens` is the exact total."""
-    share = tokens / max(1, sum(weight(entry.message) for entry in entries))
-    return lambda message: int(weight(message) * share) + 1
+    share = tokens / max(1, sum(estimate_bytes(entry.message) for entry in entries))
+    return lambda message: int(estimate_bytes(message) * share) + 1
 
 
 def without_newest(

@@ -18,11 +18,11 @@ from agent.context.cache_audit import CacheAudit
 from agent.context.compaction_plan import (
     WindowBudget,
     clip,
+    estimate_bytes,
     is_usable,
     measure,
     sent,
     summary_by_rule,
-    weight,
     with_summary,
     without_newest,
     without_summary,
@@ -134,7 +134,7 @@ class ModelWindow:
             budget = await self.check()
         except BackendAway:
             return True  # the model call itself will say so, and wait
-        return budget.prefix + sum(map(weight, messages)) <= budget.hard
+        return budget.prefix + sum(map(estimate_bytes, messages)) <= budget.hard
 
     async def rest(self, chat: str) -> None:
         """Prepare the next turn: compact a prompt that is nearly full, or prefill what the template changed.
@@ -225,7 +225,7 @@ class ModelWindow:
 
     async def _size(self, entries: Sequence[Entry], budget: WindowBudget, most: int) -> int:
         """Tokens of the prompt: exact, or an upper bound if that is not above `most`."""
-        bound = budget.prefix + sum(weight(entry.message) for entry in entries)
+        bound = budget.prefix + sum(estimate_bytes(entry.message) for entry in entries)
         if bound <= most:
             return bound
         return await self.model.count(Request(sent(entries), self.schemas))

@@ -73,7 +73,7 @@ class ImapConnection:
     @property
     def box(self) -> BaseMailBox:
         if self._box is None:
-            host, port, secure, direct = place(self.config.imap)
+            host, port, secure, direct = parse_server(self.config.imap)
             if direct:
                 box: BaseMailBox = MailBox(host, port, SECONDS, ssl_context=secure)
             elif secure:
@@ -149,7 +149,7 @@ def attributes(head: bytes) -> tuple[int, float, int]:
 @contextmanager
 def open_smtp(config: AccountConfig, secret: str) -> Iterator[smtplib.SMTP]:
     """A connection that is signed in. Raises OSError and SMTPException."""
-    host, port, secure, direct = place(config.smtp)
+    host, port, secure, direct = parse_server(config.smtp)
     kind: Any = smtplib.SMTP_SSL if direct else smtplib.SMTP
     smtp = kind(host, port, timeout=SECONDS, **({"context": secure} if direct else {}))
     try:
@@ -184,7 +184,7 @@ def try_servers(config: AccountConfig, secret: str) -> str:
 def send(config: AccountConfig, secret: str, recipients: Sequence[str], raw: bytes) -> None:
     """Hand a letter to the account's server, for all of its recipients. Raises Uncertain, or ToolError where it was not
     sent to any."""
-    host, handed = place(config.smtp)[0], False
+    host, handed = parse_server(config.smtp)[0], False
     try:
         with open_smtp(config, secret) as smtp:
             accepted(smtp.mail(config.sender))
@@ -214,7 +214,7 @@ def said(words: object) -> str:
     return " ".join(clean(text or type(words).__name__).split())[:200].rstrip(".")
 
 
-def place(url: str) -> tuple[str, int, ssl.SSLContext | None, bool]:
+def parse_server(url: str) -> tuple[str, int, ssl.SSLContext | None, bool]:
     """A server's host and port, the TLS context (None on this machine: not encrypted), and whether TLS begins with the
     first byte or by STARTTLS."""
     parts = urlsplit(url)

@@ -89,11 +89,11 @@ def days_out_of_step(rule: Calendar, day: date) -> int:
         return 0
     if not rule.weekdays:
         return (rule.anchor - day).days % rule.step
-    weeks = (monday(rule.anchor) - monday(day)).days // 7 % rule.step
+    weeks = (week_start(rule.anchor) - week_start(day)).days // 7 % rule.step
     return 7 * weeks - day.weekday() if weeks else 0
 
 
-def monday(day: date) -> date:
+def week_start(day: date) -> date:
     return day - timedelta(days=day.weekday())
 
 

@@ -120,7 +120,7 @@ class Canary:
                 unheard, margin = ([said[1 - i]], MARGIN) if i < len(said) else (said, SAME_MARGIN)
                 if any(name.lower() in answer.text.lower() for name in unheard):
                     return "answer"
-                rise = risen(before[i % 2], answer)
+                rise = compute_rises(before[i % 2], answer)
                 able = able or (i < len(said) and rise.get(said[i], 0.0) > MARGIN / 2)
                 highest = max((rise[name] for name in fresh if name in rise), default=0.0)
                 if any(rise.get(name, 0.0) > highest + margin for name in unheard):
@@ -188,7 +188,7 @@ class Canary:
         return Answer(text, names)
 
 
-def risen(before: Answer, after: Answer) -> dict[str, float]:
+def compute_rises(before: Answer, after: Answer) -> dict[str, float]:
     """Compute by how much each name has become more probable; empty where the server gives no probabilities."""
     return {name: after.names[name] - was for name, was in before.names.items() if after.names}
 

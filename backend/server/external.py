@@ -262,7 +262,7 @@ class ExternalServers:
         names = {model, f"{model}:latest"}
         named = [row for row in rows or [] if names & {str(row.get("id")), str(row.get("name"))}]
         keys = ("loaded_context_length", "context_length")
-        window = max((whole(row.get(key)) for row in named for key in keys), default=0)
+        window = max((read_token_count(row.get(key)) for row in named for key in keys), default=0)
         cut = self._cuts.setdefault((url, model), WindowCut())
         if window and window != cut.window:
             cut.learn(window)
@@ -347,13 +347,13 @@ def window_of(row: JsonObject) -> int:
         level = [each for each in values if isinstance(each, dict)]
         parts += level
     named = ((re.sub(r"[\W_]", "", key).lower(), part[key]) for part in parts for key in part)
-    found = (whole(value) for key, value in named if WINDOW_KEY.fullmatch(key))
+    found = (read_token_count(value) for key, value in named if WINDOW_KEY.fullmatch(key))
     if window := min(filter(None, found), default=0):
         return window
     started = (part[key] for part in parts for key in STARTED_BY if key in part)
     text = "\n".join(" ".join(map(str, by)) if isinstance(by, list) else str(by) for by in started)
-    size = whole(option(text, SIZE_OPTIONS))
-    size = size or whole(option(text, "fitc|fit-ctx"))  # what is left
+    size = read_token_count(option(text, SIZE_OPTIONS))
+    size = size or read_token_count(option(text, "fitc|fit-ctx"))  # what is left
     slots = option(text, "np|(?:n[-_])?parallel|LLAMA_ARG_N_PARALLEL")
     if slots.isdecimal() and int(slots) > 1 and not re.search(r"(?<!\S)-*(kvu|kv-unified)\b", text):
         size //= int(slots)  # each slot has its share
@@ -385,7 +385,7 @@ def row_of(models: list[JsonObject], name: str) -> JsonObject:
     return {}
 
 
-def whole(value: object) -> int:
+def read_token_count(value: object) -> int:
     """A number of tokens, also as text ("131,072", "128k"); 0 for anything else."""
     if isinstance(value, str) and (
         digits := re.fullmatch(

@@ -32,7 +32,7 @@ from bot.agent_config import account_config
 from bot.backup import NAME as BACKUP
 from bot.cli.connect import backend_client, chat_sandboxes, configured_servers, sandbox_probe
 from bot.secret_values import secret_files
-from bot.settings import Settings, read_toml, there
+from bot.settings import Settings, can_see, read_toml
 from bot.setup import SetupError
 from bot.setup.matrix import no_homeserver
 from bot.setup.telegram import NoAccount, get_me
@@ -445,7 +445,7 @@ async def matrix(settings: Settings) -> list[Finding]:
         findings.append(failure("matrix", why, remedy))
     session = folder / "session.json"
     given = section.password_file or section.token_file
-    if not session.exists() and (given is None or not there(given)):
+    if not session.exists() and (given is None or not can_see(given)):
         remedy = "voltaire setup logs it in."
         findings.append(failure("matrix", f"{section.user} has never logged in.", remedy))
     if not section.owners:

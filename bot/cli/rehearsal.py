@@ -163,10 +163,10 @@ def listed(turn: RecordedTurn) -> str:
     asked, answered = (
         " ".join(visible(turn.own[n].text).rpartition(CONTEXT_END)[2].split()) for n in (0, -1)
     )
-    return f"{when(turn)} turn {turn.id} of {turn.chat}\n  {asked}\n  {answered}"
+    return f"{format_start(turn)} turn {turn.id} of {turn.chat}\n  {asked}\n  {answered}"
 
 
-def when(turn: RecordedTurn) -> str:
+def format_start(turn: RecordedTurn) -> str:
     return f"{datetime.fromtimestamp(turn.started_at).astimezone():%Y-%m-%d %H:%M}"
 
 
@@ -182,7 +182,7 @@ def print_table(model: str, turns: Sequence[Rehearsed], recorded: Sequence[Recor
         table.add_column(column, justify="left" if column in COLUMNS[::6] else "right")
     for each, turn in zip(turns, recorded, strict=True):
         table.add_row(
-            f"{when(turn)} {turn.chat}",
+            f"{format_start(turn)} {turn.chat}",
             f"{each.same} of {each.recorded}",
             str(each.broken),
             number(each.seconds, 1),
@@ -191,12 +191,12 @@ def print_table(model: str, turns: Sequence[Rehearsed], recorded: Sequence[Recor
             each.reason,
         )
     Console().print(table)
-    click.echo(total(summary(turns)))
+    click.echo(format_totals(summary(turns)))
     if model:
         click.echo(f"To use it: voltaire model use {shlex.quote(model)}")
 
 
-def total(all: Summary) -> str:
+def format_totals(all: Summary) -> str:
     parts = [
         f"{all.same} of {all.recorded} calls are the same, {all.broken} broken",
         f"{all.looped} of {all.turns} turns went in circles, {all.failed} failed",

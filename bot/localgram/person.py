@@ -75,7 +75,7 @@ class Person:
 
     def post(self, chat: Chat, message: Message) -> Message:
         """Post a message of this person, and queue an update of it where Telegram would."""
-        posted = self.world.post(begun(chat), message)
+        posted = self.world.post(start_private(chat), message)
         self.tell("message", chat, posted)
         return posted
 
@@ -174,7 +174,7 @@ def media_details(kind: str, content: bytes, seconds: int) -> Json:
     return {}
 
 
-def begun(chat: Chat) -> Chat:
+def start_private(chat: Chat) -> Chat:
     """Start the chat if it is a private one that nobody has started; return it."""
     chat.status = chat.status or "member" if chat.private else chat.status
     return chat

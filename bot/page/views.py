@@ -306,7 +306,7 @@ class Views:
         late = self.store.clock() - OVERDUE_SECONDS
         for job in jobs:
             job["overdue"] = job["state"] == "active" and (job["next_at"] or late) < late
-            job["times"] = upcoming(job.pop("timing")) if job["state"] == "active" else []
+            job["times"] = list_next_times(job.pop("timing")) if job["state"] == "active" else []
         return shown({"jobs": jobs, "occurrences": await self.overview.occurrences()})
 
     async def get_deliveries(self, request: web.Request) -> web.Response:
@@ -398,7 +398,7 @@ def text_of(payload: str) -> tuple[str, int]:
     return message.text, sum(map(len, message.keyboard))
 
 
-def upcoming(timing: str) -> list[float]:
+def list_next_times(timing: str) -> list[float]:
     """The next times of a job; empty if its rule cannot be parsed."""
     with suppress(ValueError, LookupError, TypeError):
         rule = load(json.loads(timing))

@@ -35,9 +35,9 @@ from bot.telegram.message_calls import (
     SOURCE,
     MessageCalls,
     channel_errors,
+    chat_arguments,
     inline_keyboard,
     parse,
-    place,
 )
 from bot.telegram.styled import (
     CAPTION_UNITS,
@@ -162,7 +162,7 @@ class TelegramChannel(Channel):
                 reply_markup=inline_keyboard(message.keyboard) if whole else None,
                 write_timeout=UPLOAD_SECONDS,
                 read_timeout=UPLOAD_SECONDS,
-                **place(chat),
+                **chat_arguments(chat),
                 **(caption_fields(styled) if whole else {}),
             )
         rest = None if whole else replace(message, voice=False, sound=None)
@@ -197,7 +197,7 @@ class TelegramChannel(Channel):
             disable_notification=silent,
             reply_markup=inline_keyboard(keyboard),
             write_timeout=UPLOAD_SECONDS,
-            **place(chat),
+            **chat_arguments(chat),
         )
         return str(sent.message_id)
 
@@ -225,7 +225,7 @@ class TelegramChannel(Channel):
     ) -> Sequence[Message]:
         under = caption_fields(head(render(caption), CAPTION_UNITS))
         options = {
-            **place(chat),
+            **chat_arguments(chat),
             "disable_notification": silent or None,
             "write_timeout": UPLOAD_SECONDS,
             "read_timeout": UPLOAD_SECONDS,

@@ -40,7 +40,7 @@ from bot.channel import (
     MessageRefused,
     NotSent,
 )
-from bot.rate_limiter import Rate, RateLimiter, Urgency, now
+from bot.rate_limiter import Rate, RateLimiter, Urgency, loop_time
 from bot.telegram.connection import UNSENT
 from bot.telegram.styled import Styled, entities
 
@@ -96,12 +96,12 @@ class Pacer:
     async def run_unless_paused(self, kind: str, call: Callable[[], Awaitable[object]]) -> None:
         """Make a call that may be left out: it never waits, and is not made while the chat is paused. A 429
         holds back calls of its kind only."""
-        if self._chat.paused or self._left_out_until.get(kind, 0.0) > now():
+        if self._chat.paused or self._left_out_until.get(kind, 0.0) > loop_time():
             return
         try:
             await call()
         except RetryAfter as refusal:
-            self._left_out_until[kind] = now() + seconds_of(refusal)
+            self._left_out_until[kind] = loop_time() + seconds_of(refusal)
 
     def pause(self, refusal: RetryAfter) -> None:
         self._chat.pause(seconds_of(refusal))
@@ -148,7 +148,7 @@ def parse(key: str) -> ChatKey:
     return ChatKey(int(chat_id), int(thread) if thread else None)
 
 
-def place(chat: str) -> dict[str, Any]:
+def chat_arguments(chat: str) -> dict[str, Any]:
     """The chat as arguments of a Bot API call."""
     key = parse(chat)
     return {"chat_id": key.chat_id, "message_thread_id": key.thread_id}
@@ -192,7 +192,7 @@ class MessageCalls:
             reply_parameters=reply_parameters(reply_to),
             reply_markup=inline_keyboard(keyboard),
             link_preview_options=NO_PREVIEW,
-            **place(chat),
+            **chat_arguments(chat),
         )
         return str(sent.message_id)
 
@@ -201,7 +201,7 @@ class MessageCalls:
     ) -> str:
         """Send without rate limiting; return the new message's id. Raises TelegramError."""
         call = {
-            **place(chat),
+            **chat_arguments(chat),
             "rich_message": {"html": html},
             "disable_notification": silent or None,
             "reply_parameters": reply_parameters(reply_to),
@@ -224,7 +224,7 @@ class MessageCalls:
                 link_preview_options=NO_PREVIEW,
             )
         except BadRequest as error:
-            if not says(error, "message is not modified"):
+            if not mentions(error, "message is not modified"):
                 raise
 
     async def put_progress(
@@ -264,13 +264,13 @@ class MessageCalls:
                     text=text.text,
                     entities=entities(text),
                     api_kwargs=CAN_STOP,
-                    **place(chat),
+                    **chat_arguments(chat),
                 )
 
         try:
             await self.pacer(chat).run(call, Urgency.PROGRESS)
         except TelegramError as error:
-            if isinstance(error, InvalidToken) and says(error, "not found"):  # no such method
+            if isinstance(error, InvalidToken) and mentions(error, "not found"):  # no such method
                 self.drafts = False
 
     async def delete(self, chat: str, message: str) -> None:
@@ -319,7 +319,7 @@ def channel_error(error: TelegramError) -> ChannelError:
         case Forbidden():
             return ChatGone(text)
         case BadRequest():
-            return ChatGone(text) if says(error, *NO_CHAT) else MessageRefused(text)
+            return ChatGone(text) if mentions(error, *NO_CHAT) else MessageRefused(text)
         case InvalidToken():
             return NotSent(text)
         case NetworkError(__cause__=cause):
@@ -330,7 +330,7 @@ def channel_error(error: TelegramError) -> ChannelError:
     return DeliveryUncertain(text)
 
 
-def says(error: TelegramError, *texts: str) -> bool:
+def mentions(error: TelegramError, *texts: str) -> bool:
     return any(text in str(error).lower() for text in texts)
 
 

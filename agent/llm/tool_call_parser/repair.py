@@ -67,14 +67,14 @@ def single_braces(text: str) -> Any:
 
 
 def repaired(text: str) -> Any:
-    if len(text) > LONGEST or text[:1] not in ("{", "[") or not whole(text):
+    if len(text) > LONGEST or text[:1] not in ("{", "[") or not is_complete(text):
         raise ValueError
     import json_repair  # seldom needed, and slow to load
 
     return json_repair.loads(text, skip_json_loads=True)
 
 
-def whole(text: str) -> bool:
+def is_complete(text: str) -> bool:
     """Whether the text ends where a value may end, outside every string."""
     return bool(_CLOSED.search(text)) and not inside_string(text)
 

@@ -60,12 +60,12 @@ def numbers(words: str) -> Iterator[Rewriting]:
     return named(longest_first, tuple(map(str, [30, *range(20, 0, -1)])))
 
 
-def at(match: re.Match[str]) -> str:
+def at_time(match: re.Match[str]) -> str:
     return f"at {match[1]}:{int(match[2] or 0):02}"
 
 
 def at_within(part: str) -> Replacement:
-    return lambda match: f" {at(match)}{part} "
+    return lambda match: f" {at_time(match)}{part} "
 
 
 EIGHT_DAYS = "a_week_or_8_days"  # in words, 8 days are a week to many
@@ -92,7 +92,7 @@ def german() -> Iterator[Rewriting]:
     yield r"\b(?:um |gegen )?(?:viertel vor|dreiviertel) (\d{1,2})\b(?: uhr)?", QUARTER_TO
     yield r"\b(?:um |gegen )?(\d{1,2}) (?:minuten )?nach (\d{1,2})\b(?: uhr)?", r"at \1 past \2"
     yield r"\b(?:um |gegen )?(\d{1,2}) (?:minuten )?vor (\d{1,2})\b(?: uhr)?", r"at \1 to \2"
-    yield r"\b(?:um |gegen |ab )?(\d{1,2}) ?uhr\b(?: (\d{2})\b)?", at
+    yield r"\b(?:um |gegen |ab )?(\d{1,2}) ?uhr\b(?: (\d{2})\b)?", at_time
     yield r"\bmittags um (\d{1,2}(?::\d{2})?)", rf"at \1{NOON}"
     for word, part in (
         ("morgens|früh|vormittags|in der früh|am morgen|am vormittag", MORNING),
@@ -271,7 +271,7 @@ def spanish() -> Iterator[Rewriting]:
     yield time + r" y cuarto\b", QUARTER_PAST
     yield time + r" menos cuarto\b", QUARTER_TO
     yield time + r" menos (\d{1,2})\b", r"at \2 to \1"
-    yield time + r" y (\d{1,2})(?! horas)\b", at
+    yield time + r" y (\d{1,2})(?! horas)\b", at_time
     yield r"\ba las 12(?::00)? (?:de|por) la mañana\b", "at noon"
     for word, part in (("mañana|madrugada", MORNING), ("tarde", AFTERNOON), ("noche", NIGHT)):
         yield rf"(?<=\d)(?: horas| h)? (?:de|por|en) la (?:{word})\b", part
@@ -369,7 +369,7 @@ def russian() -> Iterator[Rewriting]:
             part,
         )
     yield r"(?<!раз )\bв час\b(?! пик)", "at 1:00"
-    yield r"\bв (\d{1,2}) час(?:а|ов)?(?: (\d{1,2}) минут\w?)?", at
+    yield r"\bв (\d{1,2}) час(?:а|ов)?(?: (\d{1,2}) минут\w?)?", at_time
     yield r"\bпослезавтра\b", "day after tomorrow"
     yield r"\bзавтра\b", "tomorrow"
     yield r"\bсегодня ночью\b", "tonight"

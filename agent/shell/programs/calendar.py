@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
-from agent.calendar.spans import DAY, Time, when
+from agent.calendar.spans import DAY, Time, span_text
 from agent.errors import ToolError
 from agent.language import ENGLISH, speaking, translated
 from agent.shell.command import ShellCall, UsageError, command, no_lines
@@ -86,7 +86,7 @@ async def free(
         at = max(at, datetime.now(UTC).replace(second=0, microsecond=0))
         for begins, ends in [*busy, (stop, stop)]:
             if min(begins, stop) - at >= timedelta(minutes=max(minutes, 1)):
-                told.append(when(at.astimezone(zone), min(begins, stop).astimezone(zone)))
+                told.append(span_text(at.astimezone(zone), min(begins, stop).astimezone(zone)))
             at = max(at, ends)
     told = told or ["There is no such span."]
     told += [f"(takes no time: {one['text']})" for one in found if one["all_day"]]
@@ -188,7 +188,7 @@ def times_of(call: ShellCall, at: str, to: str, lasts: timedelta) -> tuple[str, 
     if all_day == isinstance(end, datetime) or end < start + all_day * DAY:
         raise UsageError("--to is a later time, or, where --at is a day, the last one")
     fields = {"start": start.isoformat(), "end": end.isoformat(), "all_day": all_day}
-    return when(start, end), fields
+    return span_text(start, end), fields
 
 
 def span(one: Fields) -> tuple[datetime, datetime]:

@@ -136,7 +136,7 @@ async def read(
         "To": message.recipients,
         "Subject": message.subject,
         "Date": message.sent,
-        "Arrived": moment(call, known.arrived),
+        "Arrived": format_time(call, known.arrived),
     }
     await call.write("".join(f"{name}: {value}\n" for name, value in head.items() if value))
     for count, part in enumerate(message.parts, 1):
@@ -307,12 +307,12 @@ async def show(
         )
     await call.stranger(source(account))
     if json_:
-        fields = [{**each._asdict(), "arrived": moment(call, each.arrived)} for each in found]
+        fields = [{**each._asdict(), "arrived": format_time(call, each.arrived)} for each in found]
         await call.write(json.dumps(fields, ensure_ascii=False, indent=1) + "\n")
         return
     for each in found:
         files = f" [{each.files} attached]" if each.files else ""
-        line = f"{each.number}  {moment(call, each.arrived)}  {each.sender[:60]}  {each.subject[:120]}{files}"
+        line = f"{each.number}  {format_time(call, each.arrived)}  {each.sender[:60]}  {each.subject[:120]}{files}"
         await call.write(f"{line}\n")
     if not found:
         await call.write("There is no such message.\n")
@@ -322,7 +322,7 @@ def source(account: "MailAccount") -> str:
     return f"mail {account.config.name}"
 
 
-def moment(call: ShellCall, at: float) -> str:
+def format_time(call: ShellCall, at: float) -> str:
     return f"{local_time(at, call.within.sandbox.config.zone):%Y-%m-%d %H:%M}"
 
 

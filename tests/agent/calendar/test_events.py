@@ -10,12 +10,12 @@ from agent.calendar.events import (
     NotPossible,
     added,
     instances,
-    like,
     moved,
     parsed,
     removed,
+    to_zone,
 )
-from agent.calendar.spans import Time, when
+from agent.calendar.spans import Time, span_text
 from fakes.radicale import event
 
 PARIS, TOKYO = ZoneInfo("Europe/Paris"), ZoneInfo("Asia/Tokyo")
@@ -38,7 +38,7 @@ def other(uid: str, slot: str, *lines: str) -> str:
 
 def seen(text: str, zone: ZoneInfo = PARIS, first: str = "2026-10-01", last: str = "2027-10-01") -> list[str]:  # fmt: skip
     found = instances(text, zone, date.fromisoformat(first), date.fromisoformat(last))
-    return [when(one.start, one.end) for one in sorted(found, key=lambda one: str(one.start))]
+    return [span_text(one.start, one.end) for one in sorted(found, key=lambda one: str(one.start))]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_moved_a_renamed_and_a_removed_instance() -> None:
     ]  # fmt: skip
     raw = event(*WEEKLY, "SUMMARY:Usual", uid="a", more="".join(own))
     found = instances(raw, PARIS, date(2026, 10, 5), date(2026, 10, 23))
-    titles = {when(one.start, one.end): str(one.event["SUMMARY"]) for one in found}
+    titles = {span_text(one.start, one.end): str(one.event["SUMMARY"]) for one in found}
     assert titles == {
         "Fri 2026-10-09 14:00": "Later",
         "Thu 2026-10-15 09:00": "Renamed",
@@ -192,7 +192,7 @@ def test_a_rule_without_end_is_stopped_by_the_timer(rule: str) -> None:
 
 def slot_of(raw: str, told: str) -> Time:
     found = instances(raw, PARIS, date(2026, 10, 1), date(2027, 10, 1))
-    (one,) = [one for one in found if when(one.start, one.end) == told]
+    (one,) = [one for one in found if span_text(one.start, one.end) == told]
     return one.slot
 
 
@@ -303,6 +303,8 @@ def test_what_is_added_has_its_zone_and_reads_back() -> None:
 
 def test_times_take_the_form_of_the_object() -> None:
     berlin = datetime(2026, 10, 1, 9, tzinfo=ZoneInfo("Europe/Berlin"))
-    assert like(berlin, datetime(2026, 1, 1, tzinfo=UTC)).isoformat() == "2026-10-01T07:00:00+00:00"
-    assert like(berlin, datetime(2026, 1, 1)) == datetime(2026, 10, 1, 9)
-    assert like(berlin, date(2026, 1, 1)) is berlin
+    assert (
+        to_zone(berlin, datetime(2026, 1, 1, tzinfo=UTC)).isoformat() == "2026-10-01T07:00:00+00:00"
+    )
+    assert to_zone(berlin, datetime(2026, 1, 1)) == datetime(2026, 10, 1, 9)
+    assert to_zone(berlin, date(2026, 1, 1)) is berlin

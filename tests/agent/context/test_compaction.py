@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from agent.context.compaction_plan import (
     WindowBudget,
+    estimate_bytes,
     is_usable,
     measure,
     one_line,
@@ -14,7 +15,6 @@ from agent.context.compaction_plan import (
     shortened,
     slim_arguments,
     summary_by_rule,
-    weight,
     with_summary,
     without_newest,
     without_summary,
@@ -26,7 +26,7 @@ from fakes.words import saying
 
 
 def tokens(message: Message) -> int:
-    return weight(message) // 4 + 1
+    return estimate_bytes(message) // 4 + 1
 
 
 def entries(*turns: tuple[str, list[Message]]) -> list[Entry]:

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.context.compaction_plan import weight
+from agent.context.compaction_plan import estimate_bytes
 from agent.events import TokenUsage
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 from agent.store import Incoming, Store
@@ -66,7 +66,7 @@ async def test_the_size_of_a_prompt_is_never_told_too_small(
     for message in messages:
         await store.turns.add(turn, message)
     entries = (await store.turns.progress(turn)).entries
-    weighed = sum(weight(entry.message) for entry in entries)
+    weighed = sum(estimate_bytes(entry.message) for entry in entries)
     assert weighed <= await store.transcript.size("cli") < 2 * weighed + 10_000
     short = {entry.id: entry.message for entry in entries}
     await store.transcript.compact(turn.conversation, Compaction(entries[-1].id, short, (), ""))

@@ -12,7 +12,7 @@ import pytest
 
 from agent.leaks import LeakDetector
 from agent.memory.notes import NOTES_MOST
-from agent.other_agents import SECRET, SETTING, Reader, entries
+from agent.other_agents import SECRET, SETTING, Reader, split_entries
 from agent.skills import SkillShelf
 from agent.store import open_store
 from bot.state import DATABASE
@@ -494,7 +494,7 @@ def test_a_long_entry_becomes_several_notes(tmp_path: Path) -> None:
     "blank", ["(Facts)", "_(What?)_", "**Name:**", "- [ ] Casual", "*Made by a program.*"]
 )
 def test_blanks_of_a_template_are_no_notes(blank: str) -> None:
-    assert list(entries(f"## Part\n\n{blank}\n\n- true")) == ["", "Part: true"]
+    assert list(split_entries(f"## Part\n\n{blank}\n\n- true")) == ["", "Part: true"]
 
 
 def test_secrets_deep_json_and_linked_folders_are_neither_shown_nor_followed(
