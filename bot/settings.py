@@ -159,9 +159,9 @@ class SandboxSection(Section):
     allow_hosts: HostEntries = []
     """Hosts that the proxy lets through, for reading (GET and HEAD): "docs.python.org", "*.example.org:8443"; a host with a private address stays refused. A method and a path give more, or less: "POST api.example.org/v1/", "* api.example.org". Of TLS the proxy sees no more than the host, so a host without a path is open to what a command sends by TLS."""
     memory_mib: int = Field(2048, ge=64)
-    """Memory of one call, in MiB."""
+    """Memory of one command or tool call, in MiB."""
     pids: int = Field(256, ge=16)
-    """Processes of one call."""
+    """Processes of one command or tool call."""
     disk_mib: int = Field(1024, ge=16)
     """Size of a chat's workspace, in MiB."""
     files: int = Field(50_000, ge=100)
@@ -262,7 +262,7 @@ class McpSection(Section):
     secrets: dict[str, McpSecretSection] = {}
     """Secrets that its program never sees, by the names of its variables: it gets placeholders, and the proxy puts the secret into requests (docs/mcp.md)."""
     client_id: str = ""
-    """What Voltaire is known as where an owner signs in to `url`, if you have registered it there yourself; empty: it registers itself."""
+    """The OAuth client id with which an owner signs in to `url`, if you have registered one there; empty: Voltaire registers itself."""
     client_secret_file: str = ""
     """Holds the secret that belongs to `client_id`, if there is one."""
     callback_port: int = Field(0, ge=0, le=65535)
@@ -295,17 +295,17 @@ class MailSection(Section):
     imap: Annotated[
         str, matching(r"imaps?://[^\s/@]+", "not an address such as imaps://imap.example.org")
     ]
-    """Where the mail is: "imaps://HOST" (TLS), or "imap://HOST" (STARTTLS; without on this machine itself)."""
+    """Where the mail is: "imaps://HOST" (TLS), or "imap://HOST" (STARTTLS; unencrypted only on this machine)."""
     smtp: Annotated[
         str, matching(r"(smtps?://[^\s/@]+)?", "not an address such as smtps://smtp.example.org")
     ] = ""
     """Where letters are handed over: "smtps://HOST" (TLS) or "smtp://HOST:587" (STARTTLS); empty: the account cannot send."""
     user: str
-    """Whom the account belongs to, as its servers call them."""
+    """The name to sign in with, as the servers know it."""
     password_file: str = ""
     """Holds the password, or one for programs alone where the provider gives such; it never enters the sandbox. Or `client_id`."""
     client_id: str = ""
-    """In place of the password: what Voltaire is known as where an owner signs in once (`voltaire setup mail NAME`, OAuth), as you have registered it with the provider; docs/mail.md has an example."""
+    """In place of the password: the OAuth client id that you have registered with the provider, where an owner signs in once (`voltaire setup mail NAME`); docs/mail.md has an example."""
     client_secret_file: str = ""
     """Holds the secret that belongs to `client_id`, if there is one."""
     device_url: Annotated[
@@ -339,7 +339,7 @@ class CalendarSection(Section):
     ]
     """The CalDAV server's address, whose calendars are all read, or that of one calendar. Reading asks once a chat, a change by itself."""
     user: str = ""
-    """Who signs in there; empty: nobody, as for a public calendar."""
+    """The name to sign in with; empty: none, as for a public calendar."""
     password_file: str = ""
     """Holds the password, best one for this program alone, where the server gives such."""
     remind: str = Field("", pattern=r"^(own|[1-9]\d{0,2}[mh]|[1-9]\d?d)?$")

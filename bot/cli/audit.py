@@ -17,9 +17,11 @@ from bot.state import DATABASE, open_state_read_only
 SECONDS = {"m": 60, "h": 3600, "d": 86_400}
 
 
-@click.command("audit", help="The ledger, oldest first. Exit code 1 where it is not whole.")
-@click.option("--since", default="", help="A day (2026-11-22), an instant, or 30m, 12h, 7d ago.")
-@click.option("--chat", default=None, help="Of one chat alone.")
+@click.command("audit", help="Print the ledger, oldest first. Exit code 1 where it is not whole.")
+@click.option(
+    "--since", default="", help="From a day (2026-11-22), an instant, 30m, 12h or 7d ago."
+)
+@click.option("--chat", default=None, help="Only this chat's entries.")
 @json_option
 @click.option(
     "--verify",
@@ -28,7 +30,7 @@ SECONDS = {"m": 60, "h": 3600, "d": 86_400}
     flag_value="",
     default=None,
     metavar="[HEAD]",
-    help="List nothing; HEAD is one that a chat got: the ledger must still hold it.",
+    help="Only check the ledger, and that it still holds HEAD, if given: one that a chat was sent.",
 )
 @runs
 async def command(

@@ -22,11 +22,11 @@ from bot.settings import PREFIX, config_folder, exists, find_file
 from bot.state import DATABASE
 
 
-@click.command("backup", help="The whole state into one file, consistent, while everything runs.")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--secrets", is_flag=True, help="Keep token and keys in it, and files that hold them."
+@click.command(
+    "backup", help="Write the whole state into one file, consistent, while everything runs."
 )
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--secrets", is_flag=True, help="Include the token, keys, and files that hold them.")
 @runs
 async def command(options: Options, file: Path, secrets: bool) -> None:
     settings, config = options.settings_as_root, find_file(options.config)
@@ -38,9 +38,7 @@ async def command(options: Options, file: Path, secrets: bool) -> None:
     click.echo(f"{file}: {size_text(file.stat().st_size)}, {note}.")
 
 
-@click.command(
-    "restore", help="The whole state back from a backup; the present one is moved aside."
-)
+@click.command("restore", help="Replace the state by a backup; the present one is moved aside.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @runs

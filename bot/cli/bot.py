@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-@click.command("bot", help="Messaging apps, agent, scheduler.")
+@click.command("bot", help="Run messaging apps, agent and scheduler.")
 @serves
 async def command(options: Options) -> None:
     start_logging(options.verbose, service=True)
@@ -39,7 +39,7 @@ async def command(options: Options) -> None:
         await serve(options.settings, backend)
 
 
-@click.command("run", help="Backend and bot together in the foreground.")
+@click.command("run", help="Run backend and bot together in the foreground.")
 @model_option
 @serves
 async def run(options: Options, model: str) -> None:

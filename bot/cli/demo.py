@@ -52,7 +52,7 @@ NOBODY = "Nobody can press a button here, so it is denied; voltaire demo has a p
     type=click.IntRange(0, 65535),
     default=PORT,
     show_default=True,
-    help="The chat page's.",
+    help="Port of the chat page.",
 )
 @model_option
 @runs

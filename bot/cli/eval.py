@@ -48,7 +48,7 @@ async def command(
     fresh: bool,
     as_json: bool,
 ) -> None:
-    """The task suite on the current model, with our prompt and a naive one of two sentences; it goes on where it
+    """Run the task suite on the current model, with our prompt and a naive one of two sentences; it goes on where it
     was interrupted. The web of its tasks is made up.
     """
     tasks = chosen(names, kinds, easy=easy)

@@ -32,7 +32,7 @@ from bot.cli.command import (
 from bot.cli.holder_client import HolderEnded, change
 
 command = click.Group(
-    "jobs", help="The scheduled jobs of a chat. The bot runs them, or voltaire chat."
+    "jobs", help="Manage a chat's scheduled jobs. `voltaire bot` runs them, or `voltaire chat`."
 )
 
 
@@ -41,7 +41,7 @@ command = click.Group(
 @json_option
 @runs
 async def list_jobs(options: Options, chat: str, as_json: bool) -> None:
-    """Every job that has times to come, with these and how its last run ended."""
+    """List jobs that have times to come, and how the last run of each ended."""
     jobs: list[dict[str, Any]] = await change(options.settings, "jobs", chat=chat)
     if as_json:
         click.echo(json.dumps(jobs, ensure_ascii=False))
@@ -71,7 +71,7 @@ def chat_title(chat: str) -> str:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @runs
 async def add(options: Options, words: str, chat: str, watch: str, yes: bool) -> int:
-    """A job in words: "every weekday at 8 summarise the website repo"."""
+    """Add a job in words: "every weekday at 8 summarise the website repo"."""
     from agent.schedule.planner import NOTHING_RUNS
 
     settings = options.settings
@@ -102,7 +102,7 @@ async def add(options: Options, words: str, chat: str, watch: str, yes: bool) ->
 @click.argument("number", type=int)
 @click.argument("words", default="")
 @click.option(
-    "--catch-up", type=click.Choice(["once", "all", "missed"]), help="After the host was off."
+    "--catch-up", type=click.Choice(["once", "all", "missed"]), help="What runs after downtime."
 )
 @click.option("--tell/--silent", default=None, help="Say a line when there is nothing to say.")
 @chat_option
@@ -110,18 +110,18 @@ async def add(options: Options, words: str, chat: str, watch: str, yes: bool) ->
 async def edit(
     options: Options, number: int, words: str, catch_up: Any, tell: bool | None, chat: str
 ) -> None:
-    """Another time, or time and task, in words; or what happens to missed times."""
+    """Change a job's time, or time and task, in words; or what happens to missed times."""
     fields = {"chat": chat, "number": number, "words": words, "catch_up": catch_up, "tell": tell}
     click.echo(clean("\n".join(await change(options.settings, "job-edit", **fields))))
 
 
 @command.command("pause")
 @click.argument("number", type=int)
-@click.option("--off", is_flag=True, help="Go on with it.")
+@click.option("--off", is_flag=True, help="Resume it.")
 @chat_option
 @runs
 async def pause(options: Options, number: int, off: bool, chat: str) -> None:
-    """Pause a job, or go on with it (--off)."""
+    """Pause a job, or resume it (--off)."""
     fields = {"chat": chat, "number": number, "paused": not off}
     click.echo(await change(options.settings, "job-pause", **fields))
 

@@ -14,7 +14,7 @@ LINES = 100
 LOOK_SECONDS = 1.0
 
 
-@click.command("logs", help="What the services wrote; without services, the model server.")
+@click.command("logs", help="Print what the services wrote; without services, the model server.")
 @click.option("-f", "--follow", is_flag=True, help="Go on with each new line, until Ctrl-C.")
 @runs
 async def command(options: Options, follow: bool) -> None:

@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 LATER = "A bot that runs takes that up at its next start."
 
 
-command = click.Group("mcp", help="Servers of tools that others wrote (MCP).")
+command = click.Group("mcp", help="Manage servers of tools that others wrote (MCP).")
 
 
 @command.command("list")
 @json_option
 @runs
 async def list_servers(options: Options, as_json: bool) -> None:
-    """The servers of the configuration, and which of their tools an owner has seen."""
+    """List the configured servers, and which of their tools an owner has seen."""
     settings = options.settings
     rows: list[dict[str, Any]] = []
     opened = open_state_read_only if (settings.state_dir / DATABASE).exists() else open_state
@@ -78,7 +78,7 @@ async def list_servers(options: Options, as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Allow what it says of its tools without a question.")
 @runs
 async def test(options: Options, name: str, yes: bool) -> int:
-    """Start a server, list its tools; what is new or changed is shown whole and allowed, or not."""
+    """Start a server and list its tools; show whole what is new or changed, and ask whether to allow it."""
     from bot.terminal import InputLines
 
     settings, lines = options.settings, InputLines(sys.stdin)
@@ -160,14 +160,14 @@ async def confirmed(lines: "InputLines", what: str) -> bool:
     metavar="VARIABLE FILE HOST HEADER",
     help="A secret that it never sees: the proxy puts it into that header of requests to that host.",
 )
-@click.option("--client-id", default="", help="Of Voltaire, where you have registered it yourself.")
+@click.option("--client-id", default="", help="Voltaire's OAuth client id, if you registered one.")
 @click.option("--client-secret-file", default="", help="Holds the secret of that client_id.")
-@click.option("--callback-port", default=0, help="Of the redirect address that is registered.")
+@click.option("--callback-port", default=0, help="Port of the redirect address you registered.")
 @click.option("--network", multiple=True, help="A host that it may reach; may be repeated.")
 @click.option(
     "--folder", "folders", multiple=True, help='A folder that it sees; ":rw" to write in it.'
 )
-@click.option("--new", is_flag=True, help="Also a release that is younger than three days.")
+@click.option("--new", is_flag=True, help="Allow a release that is younger than three days.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 @runs
 async def add(
@@ -214,7 +214,7 @@ async def add(
 
 @command.command("remove")
 @click.argument("name")
-@click.option("--data", is_flag=True, help="Also the folder in which it keeps its own files.")
+@click.option("--data", is_flag=True, help="Delete the folder of its own files, too.")
 @runs
 async def remove(options: Options, name: str, data: bool) -> None:
     """Take a server out of the configuration, with its program; what it keeps stays, unless --data."""
@@ -236,7 +236,7 @@ async def remove(options: Options, name: str, data: bool) -> None:
 @command.command("serve")
 @chat_option
 @click.option(
-    "--socket", "on_socket", is_flag=True, help="At /v1/mcp of the control socket instead."
+    "--socket", "on_socket", is_flag=True, help="Serve at /v1/mcp of the control socket instead."
 )
 @runs
 async def serve(options: Options, chat: str, on_socket: bool) -> None:

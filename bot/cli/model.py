@@ -71,9 +71,7 @@ BAR = 32
 embedding_option = click.option("--embedding", is_flag=True, help="A model for search by meaning.")
 
 
-command = click.Group(
-    "model", help="Profiles: list them, see what fits, download, switch, rehearse."
-)
+command = click.Group("model", help="List, fit, download, switch and rehearse models.")
 command.add_command(rehearsal)
 
 
@@ -83,7 +81,7 @@ command.add_command(rehearsal)
 @json_option
 @runs
 async def list_profiles(options: Options, embedding: bool, every: bool, as_json: bool) -> None:
-    """Profiles: what it is good and bad at, whether its file is here, and which is in use (*)."""
+    """List profiles: what each is good and bad at, whether its file is here, and which is in use (*)."""
     settings, own = options.settings, profiles_folder()
     read, found = (load_embedder, embedders(own)) if embedding else (load, names(own))
     profiles = [read(name, own) for name in found]
@@ -301,7 +299,7 @@ def model_path(settings: Settings, profile: Profile) -> Path:
 async def fit(
     options: Options, model: str, vram: tuple[float, ...], ram: float | None, as_json: bool
 ) -> int:
-    """What a profile or a GGUF file needs, and which windows fit; without a name, which models fit, best first."""
+    """Show what a profile or GGUF file needs, and which windows fit; without a name, which models fit, best first."""
     settings = options.settings
     machine = await asyncio.to_thread(Machine.here, backend_config(settings).models_folder)
     if vram:

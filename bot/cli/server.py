@@ -34,9 +34,7 @@ from bot.state import make_private
 MEASURED = 2048  # tokens in the context at most, when two servers are compared
 
 
-command = click.Group(
-    "server", help="A llama-server for this machine: fetch a released one, or compile one."
-)
+command = click.Group("server", help="Fetch a llama-server for this machine, or compile one.")
 
 
 @command.command("get")
@@ -61,7 +59,7 @@ async def get_server(options: Options, kind: ReleaseKind | None) -> None:
 @click.option("--cuda", "kind", flag_value="cuda", help="For NVIDIA cards.")
 @click.option("--vulkan", "kind", flag_value="vulkan", help="For any card with Vulkan.")
 @click.option("--cpu", "kind", flag_value="cpu", help="For the processor.")
-@click.option("--capability", multiple=True, metavar="X.Y", help="Of the card; 7.0 is a V100.")
+@click.option("--capability", multiple=True, metavar="X.Y", help="Compute capability, such as 7.0.")
 @click.option("--engine", type=click.Choice(["llama.cpp", "ik"]), default="llama.cpp")
 @click.option(
     "--source",

@@ -82,7 +82,7 @@ SEARCH_LATER = "Web search: voltaire setup search"
 YES, NO = ("y", "yes"), ("n", "no", LATER)
 
 
-@click.command("setup", help="The wizard: messaging apps, owner, model, server, systemd units.")
+@click.command("setup", help="Set up messaging apps, owner, model, server, systemd units.")
 @click.argument("app", required=False, type=click.Choice((TELEGRAM, MATRIX, SEARCH, MAIL)))
 @click.argument("account", required=False)
 @click.option("--token", help="The bot's token, from @BotFather.")
@@ -100,7 +100,7 @@ YES, NO = ("y", "yes"), ("n", "no", LATER)
 @click.option("--matrix-owner", multiple=True, help="An owner's account; may be repeated.")
 @click.option("--matrix-groups", help="In rooms of more than two: mention, all or off.")
 @click.option("--timezone", help="IANA name, such as Europe/Paris.")
-@click.option("--profile", help="Which model; `voltaire model list`.")
+@click.option("--profile", help="Which model; one that `voltaire model list` names.")
 @click.option("--pull/--no-pull", default=None, help="Download the model's files, or do not.")
 @click.option(
     "--server", help="auto, get (a released one), build (one for this machine, now), or its path."

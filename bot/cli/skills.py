@@ -11,14 +11,14 @@ from bot.cli.command import Options, confirmed, json_option, runs
 from bot.cli.holder_client import record_act
 from bot.state import make_private
 
-command = click.Group("skills", help="What the agent is taught by folders with a SKILL.md.")
+command = click.Group("skills", help="Manage skills: folders with a SKILL.md that teach the agent.")
 
 
 @command.command("list")
 @json_option
 @runs
 async def list_skills(options: Options, as_json: bool) -> None:
-    """What was added, and what lies in the folders of agent.skills."""
+    """List what was added, and what lies in the folders of agent.skills."""
     shelf = SkillShelf(options.settings.state_dir)
     rows = [
         {

@@ -35,7 +35,7 @@ SHOWN_RESTARTS = 5  # the newest, which are listed
 SPEEDS = {"decode_tok_s", "prefill_tok_s", "ttft_ms", "cache_hit", "draft_acceptance"}
 
 
-@click.command("status", help="What runs, and how well.")
+@click.command("status", help="Show what runs, and how well.")
 @json_option
 @runs
 async def command(options: Options, as_json: bool) -> None:
@@ -214,7 +214,7 @@ def in_brackets(reason: str | None) -> str:
 
 
 @click.command(
-    "context", help="Tokens by part: system text, each tool, notes, summary, transcript, free."
+    "context", help="Count tokens: system text, each tool, notes, summary, transcript, free."
 )
 @chat_option
 @json_option
@@ -243,7 +243,7 @@ async def context(options: Options, chat: str, as_json: bool) -> None:
         click.echo(f"{name:<{width}} {tokens:>7,}")
 
 
-@click.command("config", help="The configuration: its path, what is set, and the defaults.")
+@click.command("config", help="Print the configuration: its path, what is set, and the defaults.")
 @runs
 async def config(options: Options) -> None:
     from bot.cli.backend_config import next_name

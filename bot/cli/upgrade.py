@@ -20,10 +20,10 @@ from bot.setup import units
 
 
 @click.command(
-    "upgrade", help="The next version: backed up, tried, switched to, and back if it fails."
+    "upgrade", help="Install the next version: back up, try, switch, and return if it fails."
 )
 @click.option("--check", is_flag=True, help="Say what is new, and change nothing.")
-@click.option("--rollback", is_flag=True, help="Back to the version before the last upgrade.")
+@click.option("--rollback", is_flag=True, help="Return to the version before the last upgrade.")
 @click.option(
     "--from",
     "wheel",
