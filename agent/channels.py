@@ -100,7 +100,7 @@ class Channels(Protocol):
 
 
 class NoChannels(Channels):
-    """For an agent without apps and terminals."""
+    """The channels of an agent without apps and terminals."""
 
 
 class TurnListener(Protocol):
@@ -116,4 +116,4 @@ class TurnListener(Protocol):
 
 
 class SilentListener(TurnListener):
-    """For turns that nobody watches."""
+    """The listener to turns that nobody watches."""

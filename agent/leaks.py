@@ -223,7 +223,7 @@ class StreamedText:
         return text
 
     def allowed(self) -> bytes:
-        """The rest, although it holds what was found; what follows is searched anew."""
+        """Release the rest although it holds what was found; what follows is searched anew."""
         self.leak, given = None, self.held
         self._shown, self.held = b"", b""
         return given
@@ -235,7 +235,7 @@ class StreamedText:
 
 
 def skeleton(raw: bytes) -> bytes:
-    """Its ASCII letters, in lower case, and digits, with codes decoded."""
+    """Reduce a text to its ASCII letters, in lower case, and digits, with codes decoded."""
     if b"%" in raw or b"\\" in raw or b"&#x" in raw:
         raw = CODED.sub(decoded, raw)
     return raw.translate(FOLDED, DROPPED)

@@ -50,7 +50,7 @@ class Skill:
 
     @property
     def sha256(self) -> str:
-        """Over the names, modes and contents of all files."""
+        """The SHA-256 of the names, modes and contents of all files."""
         whole = hashlib.sha256()
         for path, (content, program) in sorted(self.files.items()):
             head = json.dumps([path, program, len(content)])
@@ -133,7 +133,7 @@ def files_below(folder: Path) -> Iterator[tuple[str, tuple[bytes, bool]]]:
 
 
 def read_plain_file(path: Path, most: int) -> bytes:
-    """At most that many bytes, whatever the file has become since it was looked at. Raises OSError for a link."""
+    """Read at most that many bytes, whatever the file has become since it was looked at. Raises OSError for a link."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
         return file.read(most) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
 

@@ -187,7 +187,7 @@ def time_ticks(since: datetime, until: datetime) -> tuple[int, list[datetime]]:
 
 
 def bar_charts(charts: Sequence[tuple[str, Sequence[Bar]]], theme: Theme) -> str:
-    """Charts below each other, each a title and a bar for each value."""
+    """Draw charts below each other, each with a title and a bar for each value."""
     parts, at = [], float(TOP)
     pattern = '<path d="M-4 4 4-4M0 16 16 0M12 20 20 12" class="hatch" stroke-width="5"/>'
     parts.append(

@@ -276,7 +276,7 @@ class BackendClient:
         return Phrase.from_body(await self._request("POST", "/v1/lend", body, LEND_SECONDS))
 
     async def answer_urgent(self, words: str) -> Phrase:
-        """While the card is lent, a small model's answer to these words alone."""
+        """Have a small model answer these words alone, while the card is lent."""
         return Phrase.from_body(await self._request("POST", "/v1/urgent", words, URGENT_SECONDS))
 
     async def use_profile(self, name: str) -> AsyncGenerator[ServerState]:

@@ -57,7 +57,7 @@ class Phrase(str):
 
     @classmethod
     def from_data(cls, value: Any) -> "Phrase":
-        """From what `data` returned, or from a text. ValueError for anything else."""
+        """Make a phrase from what `data` returned, or from a text. ValueError for anything else."""
         match value:
             case Phrase():
                 return value
@@ -72,7 +72,7 @@ class Phrase(str):
 
     @classmethod
     def from_body(cls, body: str) -> "Phrase":
-        """From the body of an HTTP answer: JSON of `data`, or any text."""
+        """Make a phrase from the body of an HTTP answer: JSON of `data`, or any text."""
         try:
             return cls.from_data(json.loads(body))
         except (ValueError, RecursionError):
@@ -123,7 +123,7 @@ class Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     def to_data(self) -> str:
-        """As JSON for the bot, with the codes and fields of phrases; `model_dump_json` has their English."""
+        """Convert to JSON for the bot, with the codes and fields of phrases; `model_dump_json` has their English."""
         return self.model_dump_json(context=AS_DATA)
 
 
@@ -330,7 +330,7 @@ class ForgottenChat(Value):
 
 
 class LentTime(Value):
-    """For how long the card is lent; 0 takes it back."""
+    """How many seconds the card is lent for; 0 takes it back."""
 
     seconds: float = Field(ge=0, le=MOST_LENT)
 
@@ -367,7 +367,7 @@ class Alert(Value):
 
 
 def unended(alerts: Iterable[Alert]) -> list[Alert]:
-    """Less those that a later one of the same name, with the level "over", has ended."""
+    """Drop alerts that a later one of the same name, with the level "over", has ended."""
     kept: list[Alert] = []
     for alert in alerts:
         if alert.level == "over":

@@ -154,7 +154,7 @@ def excerpt(what: str, cut: str = "") -> str:
 
 
 def with_tabs(what: str) -> str:
-    """As `visible`, with an arrow before each tab."""
+    """Make characters visible as `visible` does, with an arrow before each tab."""
     return visible(what).replace("\t", "⇥\t")
 
 

@@ -68,7 +68,7 @@ def instances(raw: str, zone: ZoneInfo, first: date, last: date) -> list[Instanc
 
 
 def alarms(one: Instance, zone: ZoneInfo) -> list[datetime]:
-    """When an instance's own alarms are due, without those that a program has acknowledged."""
+    """List when an instance's own alarms are due, without those that a program has acknowledged."""
     own = Alarms(one.event)
     own.set_start(instant(one.start, zone))
     own.set_end(instant(one.end, zone))

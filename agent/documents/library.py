@@ -32,7 +32,7 @@ class FoundPassage:
 
 @dataclass(frozen=True)
 class Library:
-    """Behind the command `docs`; each failure is a ToolError with advice. `alone`: no indexer runs in this
+    """What the command `docs` does; each failure is a ToolError with advice. `alone`: no indexer runs in this
     process, so each call looks through the folders itself."""
 
     table: DocumentTable
@@ -168,7 +168,7 @@ class Library:
 
 
 def spaced(name: str) -> str:
-    """With ordinary spaces in place of other white space."""
+    """Replace other white space by ordinary spaces."""
     return " ".join(name.split())
 
 

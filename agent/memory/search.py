@@ -66,7 +66,7 @@ def age_and_kind_weight(one: SearchHit, now: float) -> float:
 
 
 def distinct(found: Sequence[SearchHit]) -> list[SearchHit]:
-    """Each text once: people repeat themselves, and answers repeat questions."""
+    """Keep each text once: people repeat themselves, and answers repeat questions."""
     seen: dict[tuple[str, str], SearchHit] = {}
     for one in found:
         head, rest = one.text[:LOOKED_THROUGH], one.text[LOOKED_THROUGH:]
@@ -149,7 +149,7 @@ class SemanticSearch:
 def fused(
     by_words: Sequence[SearchHit], by_meaning: Sequence[SearchHit], limit: int
 ) -> list[SearchHit]:
-    """Two rankings as one, by reciprocal rank fusion."""
+    """Merge two rankings by reciprocal rank fusion."""
     rankings = [[(one.kind, one.id) for one in ranking] for ranking in (by_words, by_meaning)]
     known = {(one.kind, one.id): one for one in (*by_words, *by_meaning)}
     scores = reciprocal_ranks(*rankings)

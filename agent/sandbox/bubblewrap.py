@@ -78,7 +78,7 @@ class Layout:
         return [self.root, self.etc, self.workspace, *self.folders.values(), *repos]
 
     def at(self, reachable: Sequence[str]) -> "Layout":
-        """This layout with another path for each of `sources`."""
+        """Replace the path of each of `sources` in this layout."""
         root, etc, workspace, *others = reachable
         folders = {place: others.pop(0) for place in self.folders}
         repos = [replace(r, source=path) for r, path in zip(self.repos, others, strict=True)]

@@ -191,7 +191,7 @@ class Files:
         return os.fdopen(fd, "rb")
 
     def place(self, path: str) -> SandboxPath | None:
-        """As `resolve`, but None for /host.txt and /skills, whose text is the program's or the owner's."""
+        """Resolve as `resolve` does, but to None for /host.txt and /skills, whose text is the program's or owner's."""
         own = posixpath.normpath(path) == REPORT or self._skill(path)
         return None if own else self.resolve(path, reading=True)
 
@@ -281,7 +281,7 @@ class Files:
         await self._tell(await self.mark_for_now(*sources))
 
     async def mark_for_now(self, *sources: str) -> list[int]:
-        """As `mark`, to be followed by `unmark`; the numbers of the sources that are new."""
+        """Mark as `mark` does, to be followed by `unmark`; return the numbers of the sources that are new."""
         try:
             return await asyncio.to_thread(self._taints.add, *sources)
         except OSError as error:

@@ -100,7 +100,7 @@ class Seen:
 
 
 def stamp(found: os.stat_result) -> tuple[int, int]:
-    """While it stays the same, nothing was made, renamed or removed in that directory: the kernel sets the
+    """The state of a directory; while it is the same, nothing was made, renamed or removed there: the kernel sets the
     time of change, and no program can."""
     return found.st_ino, found.st_ctime_ns
 

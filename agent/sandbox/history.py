@@ -72,7 +72,7 @@ class Entry(NamedTuple):
 
     @property
     def copy(self) -> str:
-        """The name of a file's copy; the size is its second part."""
+        """The name under which a file's copy is kept; its second part is the size."""
         return f"{self.inode:x}-{self.size:x}-{self.mtime:x}-{self.ctime:x}"
 
     @property

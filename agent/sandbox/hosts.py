@@ -98,7 +98,7 @@ class ListedHost:
 
     @classmethod
     def parse(cls, entry: str) -> "ListedHost":
-        """From "[METHOD ]HOST[:PORT][/PATH]"; ValueError with a sentence for anything else."""
+        """Parse "[METHOD ]HOST[:PORT][/PATH]"; ValueError with a sentence for anything else."""
         found = ENTRY.fullmatch(entry.strip())
         if found is None:
             raise ValueError(

@@ -60,7 +60,7 @@ def open_file(root: int, path: str) -> int:
 
 
 def list_directory(root: int, path: str) -> list[str]:
-    """At most MOST_NAMES names in a directory, directories with a slash. Links are not followed: they may lead
+    """List at most MOST_NAMES names in a directory, directories with a slash. Links are not followed: they may lead
     outside."""
     with closing_fd(open_beneath(root, path, DIRECTORY)) as fd, os.scandir(fd) as entries:
         some = islice(entries, MOST_NAMES)

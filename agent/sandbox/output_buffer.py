@@ -119,14 +119,14 @@ def joined(first: str, last: str, lost: int) -> str:
 
 
 def head_lines(text: str, limit: int) -> str:
-    """Two fifths of `limit` from the start, whole lines where they are short."""
+    """Cut out two fifths of `limit` from the start, whole lines where they are short."""
     piece = text.encode()[: limit * 2 // 5].decode("utf-8", "ignore")
     end = piece.rfind("\n") + 1
     return piece[:end] if end > len(piece) // 2 else piece
 
 
 def tail_lines(text: str, limit: int) -> str:
-    """Three fifths of `limit` from the end, whole lines where they are short."""
+    """Cut out three fifths of `limit` from the end, whole lines where they are short."""
     piece = text.encode()[-(limit * 3 // 5) :].decode("utf-8", "ignore")
     start = piece.find("\n") + 1
     return piece[start:] if 0 < start < len(piece) // 2 else piece

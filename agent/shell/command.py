@@ -76,7 +76,7 @@ class ShellCall:
         await self.questions.approve(what, scope)
 
     async def stranger(self, source: str) -> None:
-        """To be awaited before text of strangers is written, with its source."""
+        """Record that text of strangers, from `source`, follows; to be awaited before it is written."""
         await self.questions.stranger(source)
 
     async def extract(self, question: str, text: str) -> str:
@@ -85,7 +85,7 @@ class ShellCall:
             return await self.within.extract(question, text)
 
     async def leaves(self, where: str, text: str) -> None:
-        """To be awaited before the text leaves the machine; ToolError where it holds a secret."""
+        """Check a text before it leaves the machine; ToolError where it holds a secret."""
         with self.questions.waiting():
             await self.within.leaves(where, text)
 

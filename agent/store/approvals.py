@@ -207,7 +207,7 @@ class Frozen(ToolError):
 
 @dataclass(frozen=True)
 class FreezeTable:
-    """Since when no tool may run. `on_freeze` stop what runs when a freeze begins; each returns how many turns."""
+    """The freeze, while which no tool runs. `on_freeze` stop what runs when it begins; each returns how many turns."""
 
     database: Database
     on_freeze: list[Callable[[], int]] = field(default_factory=list)
@@ -229,7 +229,7 @@ class FreezeTable:
         return sum(stop() for stop in self.on_freeze), grants
 
     async def thaw(self, by: str) -> bool:
-        """False when nothing was frozen."""
+        """End the freeze; False when nothing was frozen."""
         async with self.database.write() as tx:
             gone = await tx.all("DELETE FROM frozen RETURNING 1")
             if gone:

@@ -166,7 +166,7 @@ class Database:
             return await tx.dicts(sql, *values)
 
     async def execute(self, sql: str, *values: Any, durable: bool = True) -> list[Row]:
-        """One statement that writes, as a transaction of its own; the rows it returns."""
+        """Run one statement that writes, as a transaction of its own; return its rows."""
         async with self.write(durable=durable) as tx:
             return await tx.commit_with(sql, *values)
 

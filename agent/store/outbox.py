@@ -183,7 +183,7 @@ class OutboxTable:
         return [_outbox_row(row) for row in await self.database.all(sql, len(prefix), prefix)]
 
     async def recover(self, prefix: str = "", repeatable: float = math.inf) -> list[OutboxRow]:
-        """At start: rows that were being sent when the process died become uncertain, or wait again if they
+        """Make rows uncertain, at start, that were being sent when the process died, or wait again if they
         were made after the instant `repeatable`; these rows."""
         sql = (
             "UPDATE outbox INDEXED BY outbox_open"

@@ -25,7 +25,7 @@ EMPTY_TREES = (EMPTY_TREE, "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939
 
 @dataclass(frozen=True, slots=True)
 class CommitRange:
-    """From `base` (a commit or the empty tree) to `head`, both full hashes. `note` says how it was chosen."""
+    """Commits from `base` (a commit or the empty tree) to `head`, both full hashes. `note` says how it was chosen."""
 
     base: str
     head: str

@@ -158,7 +158,7 @@ async def read_text(files: Files, path: str) -> str:
 
 
 def made_up(files: Files, path: str) -> bool:
-    """Whether it is an absolute path of no place that there is, read as one in the workspace."""
+    """Whether an absolute path names no place that there is, and is therefore read as one in the workspace."""
     full = posixpath.normpath(path)
     place = files.place(path) if full.startswith("/") else None
     return place is not None and not place.repo and not f"{full}/".startswith(f"{WORKSPACE}/")
@@ -240,7 +240,7 @@ def shown_lines(text: str, path: str, first: int, last: int, limit: int) -> str:
 
 
 def lines_within(lines: list[str], limit: int) -> list[str]:
-    """As many whole lines as fit into `limit` bytes, and at least a piece of the first."""
+    """Return as many whole lines as fit into `limit` bytes, and at least a piece of the first."""
     used = 0
     for count, line in enumerate(lines):
         used += len(line.encode())

@@ -193,7 +193,7 @@ class Call:
         return frozenset(r.name for r in repos if r.mine or r.name in named or r.source in known)
 
     async def writes(self, place: SandboxPath, change: str) -> None:
-        """To be awaited before that place is changed: an owner may be asked, or the workspace marked."""
+        """Ask an owner or mark the workspace, as that place needs it; to be awaited before it is changed."""
         if place.repo:
             what = translated("Write {name}:").format(name=place.name)
             await self.approve(f"{what}\n\n{change}", scope=f"write:{place.repo}")

@@ -182,7 +182,7 @@ def after_markup(html: str, at: int, page: "PageText") -> int | None:
 
 @dataclass
 class Table:
-    """Where the cells of an open table stand. `covered`: by column, the first row below a merged cell and its text."""
+    """The cells of an open table. `covered`: by column, the first row below a merged cell and its text."""
 
     row: int = 0
     column: int = 0
@@ -426,7 +426,7 @@ class MainText(PageText):
 
 
 def covered(regions: list[Region], count: int) -> list[bool]:
-    """For each of `count` pieces, whether it lies in one of the regions."""
+    """List for each of `count` pieces whether it lies in one of the regions."""
     change = [0] * (count + 1)
     for region in regions:
         change[region.start] += 1

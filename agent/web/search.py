@@ -85,7 +85,7 @@ class SearXNG:
 
     @property
     def host(self) -> str:
-        """For people: without a password that the address may have."""
+        """The engine's host as people are told it: without a password that the address may have."""
         parts = urlsplit(self.url)
         return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
 

@@ -94,7 +94,7 @@ def load_mode(value: str) -> Any:
 
 
 def experts_on_host(params: Params, layers: int) -> None:
-    """Like llama-server's `--n-cpu-moe`: a pattern of tensor names for each layer."""
+    """Convert llama-server's `--n-cpu-moe` into a pattern of tensor names for each layer."""
     if layers < 0:
         raise ValueError("it cannot be negative")
     patterns = (rf"blk\.{n}\.ffn_(up|down|gate|gate_up)_(ch|)exps=CPU" for n in range(layers))

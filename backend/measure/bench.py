@@ -206,7 +206,7 @@ async def bench_server(
 
 
 def sizes_of(window: int, useful: int | None = None) -> list[int]:
-    """Three context sizes: short, a quarter of the largest, and the largest useful one."""
+    """List three context sizes: short, a quarter of the largest, and the largest useful one."""
     most = min(useful or window, window - MARGIN)
     return sorted({size for size in (512, most // 4, most) if 0 < size <= most})
 

@@ -110,7 +110,7 @@ def fit_profile(profile: Profile, model: Header, draft: Header | None, free: Fre
 def with_fitting_projector(
     profile: Profile, model: Header, draft: Header | None, free: FreeMemory
 ) -> Profile:
-    """With its projector on the GPU, else on the CPU, else without one; unchanged if nothing fits."""
+    """Place the projector on the GPU, else on the CPU, else leave it out; unchanged if nothing fits."""
     if not profile.mmproj_bytes:
         return profile
     ways = (profile, profile.with_mmproj_on_host(), profile.without_mmproj())
@@ -182,7 +182,7 @@ def fit_options(
 def fit_with_experts(
     model: Header, options: RunOptions, free: FreeMemory, draft: Header | None = None
 ) -> Fit:
-    """With the experts of as few layers as possible in host memory, so that the rest fits on the GPU."""
+    """Place the experts of as few layers as possible in host memory, so that the rest fits on the GPU."""
     best = fit_options(model, options, free, draft)
     for count in range(1, expert_layers(model) + 1):
         if best.fits:

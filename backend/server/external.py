@@ -128,7 +128,7 @@ class ExternalServers:
         return endpoint.model_copy(update={"vision": self._vision_tests[key]})
 
     def restoring(self, chat: str) -> None:
-        """Nothing to await: an external server saves no prompts."""
+        """Return at once: an external server saves no prompts to be restored."""
 
     async def save(self, chat: str) -> None:
         """Do nothing: what an external server caches is its own."""
@@ -166,7 +166,7 @@ class ExternalServers:
         raise NotReady(Phrase("The model server is not ours; its card cannot be lent."))
 
     def warm(self, prefix: Prefix) -> None:
-        """Nothing to do: the cache of an external server is not managed."""
+        """Do nothing: the cache of an external server is not managed."""
 
     def logs(self, lines: int) -> list[str]:
         return []

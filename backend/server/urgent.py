@@ -22,7 +22,7 @@ class UrgentModel:
     _one: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def answer(self, words: str) -> Phrase:
-        """While the card is lent, the answer to these words alone. NotReady says why there is none."""
+        """Answer these words alone, while the card is lent. NotReady says why there is no answer."""
         config = self.state.config
         if self.state.status.current.lent_until is None:
             raise NotReady(Phrase("The card is not lent."))

@@ -63,7 +63,7 @@ def profile_of(name: str) -> Profile:
 
 
 def profile_here(name: str) -> Profile:
-    """Like `profile_of`; ProfileError for the path of a file that does not exist, too."""
+    """Find a profile as `profile_of` does; ProfileError for the path of a file that does not exist, too."""
     if is_file(name) and not (path := Path(name).expanduser()).is_file():
         raise ProfileError(f"There is no file {path}.")
     return profile_of(name)

@@ -98,7 +98,7 @@ async def serve(
 
 @asynccontextmanager
 async def http_servers(settings: Settings, backend: BackendClient) -> AsyncIterator[None]:
-    """Beside the bot: the owner's page (`page.listen`) and the figures for Prometheus (`metrics.listen`).
+    """Serve beside the bot: the owner's page (`page.listen`), the figures for Prometheus (`metrics.listen`).
 
     One that is not configured is not loaded.
     """

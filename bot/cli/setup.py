@@ -421,7 +421,7 @@ class Wizard:
 
     @property
     def group(self) -> int:
-        """Of the services, which read configuration and secrets; -1 for none."""
+        """The id of the group of the services, which read configuration and secrets; -1 for none."""
         with suppress(KeyError):  # until their group exists
             return grp.getgrnam(units.USER).gr_gid if self.scope.root else -1
         return -1
@@ -663,7 +663,7 @@ class Wizard:
             return profile.for_machine(gpu=bool(here.cards))
 
     def download_or_other(self, files: list[str], default: str) -> str:
-        """One of YES, one of NO, or the name of another model."""
+        """Ask for one of YES, one of NO, or the name of another model."""
         if self.given.pull is not None or self.yes:
             return "no" if self.given.pull is False else "yes"
         question = f"Download {', '.join(files)} now? yes, no, or another model, such as pocket"

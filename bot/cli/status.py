@@ -265,7 +265,7 @@ async def config(options: Options) -> None:
 
 
 def flat(values: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """Each value with its key, such as agent.sandbox.pids."""
+    """Yield each value with its key, such as agent.sandbox.pids."""
     for name, value in values.items():
         if isinstance(value, dict):
             yield from flat(value, f"{before}{name}.")

@@ -58,7 +58,7 @@ class Rehearsal:
 
 
 class ModelSource(Protocol):
-    """Where models come from; `running` names the downloads in progress."""
+    """Lists and downloads models; `running` names the downloads in progress."""
 
     running: set[str]
 

@@ -134,7 +134,7 @@ async def rehearse(context: HandlerContext, models: ModelSource, press: ButtonPr
 async def offers(
     context: HandlerContext, report: Status, level: AccessLevel
 ) -> tuple[list[str], Keyboard]:
-    """For an owner, lines and buttons for models that fit; while the toy serves, for anybody, how to get a real model."""
+    """Compose, for an owner, lines and buttons for models that fit; while the toy serves, how to get a real one."""
     toy = report.backend.model == TOY
     hint = TEXTS.toy_hint_demo if context.demo else TEXTS.toy_hint
     lines = [hint] if toy else []

@@ -144,5 +144,5 @@ def zones_by_name() -> dict[str, list[str]]:
 
 
 def normalized(text: str) -> str:
-    """In lower case, with single spaces in place of slashes and underscores."""
+    """Write a name in lower case, with single spaces in place of slashes and underscores."""
     return " ".join(text.replace("_", " ").replace("/", " ").split()).lower()

@@ -72,7 +72,7 @@ class JoinedRoom:
 
 
 class JoinedRooms(dict[str, JoinedRoom]):
-    """By their ids. `me` is the bot's user id; `encrypted` are rooms known to be so from earlier runs."""
+    """The bot's rooms, by id. `me` is the bot's user id; `encrypted` are rooms known to be so from earlier runs."""
 
     def __init__(self, me: str, encrypted: set[str]) -> None:
         self.me = me

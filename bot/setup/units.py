@@ -44,7 +44,7 @@ SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class SystemdScope:
-    """Where units go. `systemctl` may be another program (tests)."""
+    """The systemd that units go to, the machine's or this user's. `systemctl` may be another program (tests)."""
 
     root: bool
     folder: Path

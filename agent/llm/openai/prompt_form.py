@@ -149,7 +149,7 @@ def call_text(call: ToolCall) -> str:
 
 
 def one_call_each(messages: Sequence[Message]) -> Iterator[Message]:
-    """Each message with several calls becomes several messages of one call, with its result behind it."""
+    """Divide each message with several calls into messages of one call, each with its result behind it."""
     results = {m.call: m for m in messages if isinstance(m, ToolResult)}
     several: set[str] = set()
     for message in messages:

@@ -25,7 +25,7 @@ def text(value: Any) -> str:
 
 
 def whole(value: Any) -> int | None:
-    """A count from 0 to `MOST`; some servers write 12.0."""
+    """Read a count from 0 to `MOST`, also one that is written as 12.0; None for anything else."""
     if type(value) is int:
         return value if 0 <= value <= MOST else None
     found = number(value)

@@ -19,7 +19,7 @@ _DEEPEST = 4
 
 @dataclass(frozen=True)
 class KnownTools:
-    """For each tool its arguments in order, with the JSON type of each."""
+    """The arguments of each tool in order, with the JSON type of each."""
 
     tools: Mapping[str, Mapping[str, str]]
 
@@ -64,7 +64,7 @@ class ParsedCall:
 
 
 def calls_in(value: Any, known: KnownTools, depth: int = 0) -> list[ParsedCall]:
-    """Every call in the value; empty where it is something else."""
+    """List every call in the value; none where it is something else."""
     if depth > _DEEPEST:
         return []
     if isinstance(value, list):

@@ -42,7 +42,7 @@ class Clock:
     of_twelve: bool = False
 
     def within(self, part: str) -> "Clock":
-        """This time as one in `part` of a day; NotUnderstood where that part has no such time."""
+        """Read this time as one in `part` of a day; NotUnderstood where that part has no such time."""
         hour = self.minute // 60
         if hour < NIGHT_ENDS.get(part, 0):
             return Clock(self.minute + MIDNIGHT)

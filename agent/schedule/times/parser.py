@@ -73,7 +73,7 @@ def number_of(text: str) -> float:
 
 
 def unit_of(text: str) -> str:
-    """A key of UNITS, or month or year, for a unit in singular, plural or short."""
+    """Translate a unit (singular, plural or short) into a key of UNITS, or into month or year."""
     one = text.rstrip("s") or text
     return one if one in (*UNITS, "month", "year") else _SHORT[one]
 
@@ -147,7 +147,7 @@ def parse(phrase: str, now: datetime) -> Rule:
 
 
 def tried_languages() -> Iterator[str]:
-    """Those with words for times: the one spoken, English, then the others, for which languages.py is loaded."""
+    """Yield languages with words for times: the spoken one, English, then others, for which languages.py is loaded."""
     if (own := spoken()) == ENGLISH:
         yield ENGLISH
     from agent.schedule.times.languages import RULES

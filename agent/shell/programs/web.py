@@ -167,7 +167,7 @@ async def permits_of(call: ShellCall, address: str, render: bool) -> tuple[Permi
 
 
 def piece(lines: Sequence[str], first: int, most: int) -> str:
-    """As many lines, from `first` on, as fit into `most` bytes, and how to go on."""
+    """Return as many lines, from `first` on, as fit into `most` bytes, and how to go on."""
     if first > len(lines):
         raise ToolError(f"The page has only {len(lines)} lines.")
     last, left = first - 1, most - ROOM
