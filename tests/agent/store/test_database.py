@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from agent.store import Incoming, Store, backup, open_store
-from agent.store.database import migrations, open_database
-from agent.store.errors import StoreDamaged, StoreError, StoreFull
+from agent.store.database import migrations, open_database, open_read_only
+from agent.store.errors import StoreBusy, StoreDamaged, StoreError, StoreFull
 from fakes.patience import SECONDS
 
 WRITER = """
@@ -279,6 +279,25 @@ async def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be opened"):
         async with open_store(tmp_path / "file" / "v.db"):
             pass
+
+
+async def test_a_locked_file_is_told_and_takes_the_next_write(store: Store) -> None:
+    await store.database.execute("PRAGMA busy_timeout = 1")
+    with closing(sqlite3.connect(store.database.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreBusy, match=r"Another process keeps .* locked\."):
+            await store.inbox.add(Incoming("cli", "s", "1", "hello"))
+        other.execute("ROLLBACK")
+    await store.inbox.add(Incoming("cli", "s", "1", "hello"))
+    assert len(await store.inbox.waiting("cli")) == 1
+
+
+async def test_reading_where_nothing_was_written_makes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "voltaire.db"
+    with pytest.raises(StoreError, match="There is no state in"):
+        async with open_read_only(path):
+            pass
+    assert not path.parent.exists()
 
 
 async def test_a_full_disk_is_told_and_what_was_there_survives(store: Store) -> None:

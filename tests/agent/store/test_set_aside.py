@@ -112,6 +112,10 @@ async def test_what_a_program_died_at_is_attempted_alone(store: Store) -> None:
 
 
 async def test_attempts_that_cannot_be_written_down_hold_nothing_up(store: Store) -> None:
+    """No folder to write them in, and one that was begun and cannot be counted on."""
     store.set_aside.attempts.rmdir()
+    for _ in range(CRASHES + 1):
+        assert await attempted(store, 1)
+    (store.set_aside.attempts / "inbox-1").mkdir(parents=True)
     for _ in range(CRASHES + 1):
         assert await attempted(store, 1)
