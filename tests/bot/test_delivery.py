@@ -403,21 +403,44 @@ async def test_what_another_process_puts_in_is_found(
     assert channel.texts == [(CHAT, "hello"), (CHAT, "again")]
 
 
+@pytest.mark.parametrize("method", ["chats_waiting", "next", "claim"])
 async def test_a_database_that_cannot_be_read_ends_no_delivery(
-    store: Store, delivery: Delivery, channel: MemoryChannel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "POLL_SECONDS", 0.01)
-    look, failures = store.outbox.chats_waiting, [StoreError("The disk is full.")] * 3
+    store: Store, delivery: Delivery, channel: MemoryChannel, monkeypatch: pytest.MonkeyPatch,
+    method: str,
+) -> None:  # fmt: skip
+    working, failures = getattr(OutboxTable, method), [StoreError("The disk is full.")] * 3
 
-    async def failing(prefix: str) -> list[str]:
+    async def failing(*of: object) -> object:
         if failures:
             raise failures.pop()
-        return await look(prefix)
+        return await working(*of)
 
-    monkeypatch.setattr(type(store.outbox), "chats_waiting", lambda table, prefix: failing(prefix))
+    monkeypatch.setattr(module, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(OutboxTable, method, failing)
     await put(store, "hello")
     async with running(delivery):
         await soon(lambda: channel.sent)
+    assert channel.texts == [(CHAT, "hello")]
+
+
+@pytest.mark.parametrize(
+    ("written", "error"),
+    [
+        (None, "notes.txt cannot be read: No such file or directory"),
+        ("x", "notes.txt has 1 bytes, of at most 0"),
+    ],
+)
+async def test_a_file_that_cannot_be_sent_is_refused_and_left_where_it_is(
+    store: Store, delivery: Delivery, tmp_path: Path, written: str | None, error: str
+) -> None:
+    file = tmp_path / "notes.txt"
+    if written:
+        file.write_text(written)
+    message = OutgoingMessage("my notes", file=str(file))
+    [id] = await store.outbox.add(CHAT, [message.to_json()])
+    await once(store, delivery)
+    found = await row(store, id)
+    assert (found.state, found.error, file.exists()) == ("failed", error, bool(written))
 
 
 # --- notices of what is in doubt --------------------------------------------------

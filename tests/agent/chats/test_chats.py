@@ -3,6 +3,7 @@ import logging
 import re
 import time
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,7 +20,8 @@ from agent.model import Piece, Request
 from agent.store import Incoming, open_store
 from agent.store.errors import StoreFull
 from agent.store.inbox import CLI, InboxRow
-from agent.store.turns import OpenTurn
+from agent.store.set_aside import SetAsideTable
+from agent.store.turns import OpenTurn, TurnTable
 from fakes.model_caching import CachingModel
 from fakes.patience import SECONDS, soon
 from fakes.stored import set_aside
@@ -479,6 +481,45 @@ async def test_what_cannot_be_brought_along_keeps_no_message_from_its_answer(ben
             raise RuntimeError("a bug")
 
     bench.channels = Broken()
+    async with bench.running() as chats:
+        await chats.submit(said("hello", "1"))
+        assert await bench.heard.replies("tg:1", 1) == ["you said hello"]
+
+
+async def test_a_disk_that_is_full_as_a_message_is_fetched_loses_nothing_of_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Full(NoChannels):
+        async def fetch(self, rows: Sequence[InboxRow]) -> Sequence[InboxRow]:
+            if full:
+                raise full.pop()
+            return [
+                replace(row, incoming=replace(row.incoming, text="a recording")) for row in rows
+            ]
+
+    monkeypatch.setattr(chats_module, "STORE_RETRY_SECONDS", 0.0)
+    bench.channels, full = Full(), [StoreFull("The disk is full.")] * 2
+    async with bench.running() as chats:
+        await chats.submit(said("hello", "1"))
+        assert await bench.heard.replies("tg:1", 1) == ["you said a recording"]
+
+
+async def test_a_crash_that_cannot_be_counted_keeps_no_message_from_its_answer(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin, crashes = TurnTable.begin, [KeyError("x")] * 4
+
+    async def crashing(table: TurnTable, id: str, *of: Any) -> OpenTurn:
+        if crashes:
+            raise crashes.pop()
+        return await begin(table, id, *of)
+
+    async def full(*_: object) -> bool:
+        raise StoreFull("The disk is full.")
+
+    monkeypatch.setattr(chats_module, "CRASH_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(TurnTable, "begin", crashing)
+    monkeypatch.setattr(SetAsideTable, "crashed", full)
     async with bench.running() as chats:
         await chats.submit(said("hello", "1"))
         assert await bench.heard.replies("tg:1", 1) == ["you said hello"]

@@ -74,6 +74,17 @@ async def test_the_size_of_a_prompt_is_never_told_too_small(
     assert await store.transcript.size("nobody") == 0
 
 
+async def test_a_prompt_that_has_grown_meanwhile_is_not_compacted(store: Store) -> None:
+    turn = await begin(store)
+    [entry] = (await store.turns.progress(turn)).entries
+    decided = Compaction(entry.id, {}, [entry.id], "They said hello.")
+    await store.turns.add(turn, ODD[1])
+    grown = await prompt(store, turn)
+    assert not await store.transcript.compact(turn.conversation, decided)
+    assert await prompt(store, turn) == grown
+    assert await store.transcript.summary(turn.conversation) == ""
+
+
 async def test_a_turn_takes_its_rows_and_ends_them_with_its_reply(store: Store) -> None:
     turn = await begin(store)
     assert await store.inbox.waiting("cli") == []
