@@ -450,6 +450,8 @@ async def test_what_an_interrupted_program_has_started_ends_with_it(tmp_path: Pa
     os.mkfifo(told)
     running = asyncio.create_task(run("sh", "-c", f"sleep 1000 & echo $! > {told}; wait"))
     pid = int(await asyncio.to_thread(told.read_text))
+    for _ in range(100):  # passes of the loop: it has the pipes of what it started
+        await asyncio.sleep(0)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
