@@ -452,10 +452,10 @@ async def test_pocket_calls_nothing_done_that_was_denied(tmp_path: Path) -> None
 async def test_pocket_calls_nothing_done_that_failed(tmp_path: Path) -> None:
     for asked, answer in (
         ("remind me tomorrow to call mum", "That did not work: nothing is planned. At what time?"),
-        ("send me notes.txt", "That did not work: files cannot be sent here; voltaire chat and messaging apps take them."),
+        ("send me notes.txt", "That did not work: files cannot be sent here; voltaire chat and messaging apps take them"),
     ):  # fmt: skip
         code, out, err = await voltaire(tmp_path, "ask", asked)
-        assert (code, out) == (0, f"{answer}\n"), err
+        assert (code, out.removesuffix("\n").removesuffix(".")) == (0, answer), err
 
 
 async def test_what_the_demo_denies_is_told_to_a_person(tmp_path: Path) -> None:
