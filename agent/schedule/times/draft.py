@@ -20,6 +20,8 @@ PARTS = {"morning": 8 * 60, "noon": 12 * 60, "afternoon": 15 * 60, "evening": 18
 NIGHT_ENDS = {"evening": 4, "night": 6}  # hours below lie behind midnight
 CONTRADICTION = "Two times were named that contradict each other. When do you mean?"
 
+SEVERAL = "Several times were named. Which one, or every day at these times?"
+
 
 class NotUnderstood(Exception):
     """A time in words was not understood. `str` is the question to ask the person."""
@@ -208,9 +210,7 @@ class Draft:
             return (self.now.astimezone(UTC) + self.span).astimezone(self.now.tzinfo)
         minutes = self.minutes()
         if len(minutes) > 1:
-            raise NotUnderstood(
-                translated("Several times were named. Which one, or every day at these times?")
-            )
+            raise NotUnderstood(translated(SEVERAL))
         if not minutes:
             named = self.day or self.has_days()
             raise Incomplete(translated("At what time?" if named else "When do you mean?"))

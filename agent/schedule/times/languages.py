@@ -110,7 +110,7 @@ def german() -> Iterator[Rewriting]:
     yield rf"\b({day}|heute|übermorgen) (?:morgen|früh|vormittag)\b", r"\1 morning"
     yield r"\bübermorgen\b", "day after tomorrow"
     yield r"\bmorgen (?:früh|vormittag)\b", "tomorrow morning"
-    yield r"\bheute nacht\b", "tonight"
+    yield r"\b(?:heute|diese|(?:in der )?kommenden?) nacht\b", "tonight"
     yield r"\b(?:jede nacht|nachts)\b", "every night"
     yield r"\b(?:in der )?nacht\b", "night"
     yield r"\b(?:in der )?nächste[nr]? woche\b", "next week"
@@ -197,7 +197,7 @@ def french() -> Iterator[Rewriting]:
     yield time + r"et quart\b", QUARTER_PAST
     yield time + r"moins le quart\b", QUARTER_TO
     yield time + r"moins (\d{1,2})\b", r"at \2 to \1"
-    minutes = r"(?:\b(?:à|vers|dès) )?\b(\d{1,2}) ?(?:h(?:eures?)? ?|:)(\d{2})?"
+    minutes = r"(?:\b(?:à|vers|dès) )?\b(\d{1,2}) ?(?:h(?:eures?)? ?|:)(\d{2})?(?::00)?"
     yield r"(?<!at )(?<!\d)" + minutes + r"\b", at_within("")
     for word, part in (
         ("du matin", MORNING),
@@ -209,7 +209,7 @@ def french() -> Iterator[Rewriting]:
     yield r"\baprès-demain\b", "day after tomorrow"
     yield r"\bdemain\b", "tomorrow"
     yield r"\baujourd'hui\b", "today"
-    yield r"\bcette nuit\b", "tonight"
+    yield r"\bcette nuit\b|\bla nuit prochaine\b", "tonight"
     yield r"\b(?:toutes les nuits|chaque nuit)\b", "every night"
     yield r"\b(?:dans la |la )?nuit\b", "night"
     yield r"\b(?:de )?la semaine prochaine\b", "next week"
@@ -281,7 +281,7 @@ def spanish() -> Iterator[Rewriting]:
     yield r"\b(?:todas las mañanas|cada mañana)\b", "every morning"
     yield r"\b(?:todas las tardes|cada tarde)\b", "every afternoon"
     yield r"\b(?:todas las noches|cada noche)\b", "every night"
-    yield r"\besta noche\b", "tonight"
+    yield r"\besta (?:noche|madrugada)\b", "tonight"
     yield r"\b(?:de )?la (?:próxima semana|semana que viene)\b", "next week"
     yield r"\besta (?=mañana|tarde)", "this "
     yield r"\b(?:por|en) la mañana\b|(?<=this )mañana\b", "morning"
@@ -372,7 +372,7 @@ def russian() -> Iterator[Rewriting]:
     yield r"\bв (\d{1,2}) час(?:а|ов)?(?: (\d{1,2}) минут\w?)?", at_time
     yield r"\bпослезавтра\b", "day after tomorrow"
     yield r"\bзавтра\b", "tomorrow"
-    yield r"\bсегодня ночью\b", "tonight"
+    yield r"\b(?:сегодня|этой|ближайшей) ночью\b", "tonight"
     yield r"\b(?:каждую ночь|по ночам|еженощно)\b", "every night"
     yield r"\bна следующей неделе\b", "next week"
     yield r"\bсегодня\b", "today"
@@ -480,19 +480,21 @@ def chinese() -> Iterator[Rewriting]:
         ("半夜|夜里|深夜|夜间", NIGHT),
     )
     yield r"凌晨12(?=[点:])", "凌晨0"
+    # The evening of a day that is named, with its night.
+    yield rf"(?<=[今明天日一二三四五六])(?:晚上?|傍晚){time}", lambda m: f" evening {at_time(m)} "
     yield rf"凌晨{time}", at_within(MORNING)
     for word, part in parts:
         yield rf"(?:{word}){time}", at_within(part)
     yield r"(\d{1,2}) ?点(?!\d)(?:钟|整)?", r" at \1 "
     yield r"(\d{1,2}) ?点(?:钟)?(\d{1,2})分?", at_within("")
     yield r"(?<!at )(?<![\d:])(\d{1,2}:\d{2}(?::\d{2})?)", r" at \1 "
-    yield r"(?:今天?|今日)(?:夜里|半夜|深夜)", " tonight "
+    yield r"(?:今天?|今日)(?:夜里|半夜|深夜)|今夜", " tonight "
     yield r"今晚", " today evening "
     yield r"明晚", " tomorrow evening "
     yield r"明早", " tomorrow morning "
     yield r"后天", " day after tomorrow "
-    yield r"(?:明天|明日|明(?= at))", " tomorrow "
-    yield r"(?:今天|今日|今(?= at))", " today "
+    yield r"(?:明天|明日|明(?= at| evening))", " tomorrow "
+    yield r"(?:今天|今日|今(?= at| evening))", " today "
     yield r"(?:早上|上午|清晨)", " morning "
     yield r"中午", " noon "
     yield r"下午", " afternoon "

@@ -418,7 +418,7 @@ def relative_day_clause(draft: Draft, match: re.Match[str]) -> None:
 
 def daypart_clause(draft: Draft, match: re.Match[str]) -> None:
     draft.part = match["part"].rstrip("s").replace("lunchtime", "noon").replace("nightly", "night")
-    if match["this"] and "every" not in match["this"]:
+    if match["this"] and not says_every(match):
         draft.day = draft.day or draft.now.date()
         draft.said.append("day")
     draft.repeat = draft.repeat or says_every(match) or match["part"].endswith(("s", "ly"))

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cache
 
 from agent.language import ENGLISH, translated
-from agent.schedule.times.draft import Draft, Incomplete, NotUnderstood, TwoReadings
+from agent.schedule.times.draft import SEVERAL, Draft, Incomplete, NotUnderstood, TwoReadings
 from agent.schedule.times.parser import ASK, LONGEST, rule_of, scan, tried_languages
 from agent.schedule.times.rule import Once, Rule
 
@@ -16,7 +16,7 @@ REMIND_ENGLISH = (
     "(?:(?:can|could|will|would) you )?(?:please )?remind me(?: (?=to |of |about |that ))?"
 )
 # Words after which a time belongs to the task: "book a table for Friday at 8".
-OF_THE_TASK = frozenset("for about of until till from before since than the my der den dem für über von bis vor ab seit pour de du avant depuis para del sobre desde hasta на про о об до для с except but außer sauf excepto salvo кроме".split())  # fmt: skip
+OF_THE_TASK = frozenset("to after auf nach sur après jusqu'à à um в las 到 至 for about of until till from before since than the my der den dem für über von bis vor ab seit pour de du avant depuis para del sobre desde hasta на про о об до для с except but außer sauf excepto salvo кроме".split())  # fmt: skip
 # What no rule says of times: where it stands beside one, the time is asked about.
 UNREAD = (
     r"between|until|till|except|but not|from \d|at half \w+|on the (?:half|quarter) hour|\d+ (?:months|years)|next month|(?:once|twice|\w+ times) (?:an?|per|each|every) \w+|bi-?weekly|bi-?monthly|quarterly|every (?:\d+|other) \w+|"
@@ -55,6 +55,9 @@ RELATIVE = re.compile(
 WHILE = re.compile(
     r"(?:for|während|pendant|durante) (?:an?|one|two|three|\d+|the next|eine[rs]?|une?|una?)\b|für eine?\b|в течение|(?:until|till|bis|jusqu|hasta|до)\b",
     re.IGNORECASE,
+)
+AT_TIME = re.compile(
+    r"(?:^|\s)(?:at|um|à|a las?|в) \d{1,2}(?:[:.h]\d|\s?(?:h|uhr|[ap]m)\b)", re.IGNORECASE
 )
 CLAUSE = re.compile(
     r"[.!?;,。！？；，]\s*(?:(?:and|then|und|et|y|и)\s)?|\s(?:and|then|und|et|y|и)\s", re.IGNORECASE
@@ -167,6 +170,10 @@ class TimeInText:
             if draft := self.read(words[cut:]):
                 if self.of_the_task(cut):
                     return None
+                if draft.said == ["time"] and len(AT_TIME.findall("".join(words))) > len(
+                    draft.clocks
+                ):
+                    raise TwoReadings(translated(SEVERAL))
                 if not head:
                     self.ask_of_a_day(draft, cut)
                     return self.found(draft, words[:cut], [])

@@ -40,7 +40,7 @@ NIGHTS = {
         "at 12 noon": "21 12:00", "at 12 midnight": "21 00:00", "tomorrow at 12 at night": "22 00:00", "at 24:00": "21 00:00",
         "tomorrow at 24:00": "22 00:00", "at 12am": "21 00:00", "ten to midnight": "20 23:50", "half past eight pm tomorrow": "21 20:30",
         "Friday at 2 at night": "27 02:00", "tomorrow at quarter to one": "21 12:45", "tonight at quarter to one": "21 00:45",
-        "quarter past midnight": "21 00:15",
+        "quarter past midnight": "21 00:15", "each night around 3": "21 03:00", "each morning at 8": "21 08:00",
     },
     "de": {
         "heute Nacht um 1": "21 01:00", "heute Nacht um halb 2": "21 01:30", "heute Nacht um 12": "21 00:00", "jede Nacht um 2": "21 02:00",
@@ -49,6 +49,7 @@ NIGHTS = {
         "um 8 abends": "20 20:00", "mittags um 1": "21 13:00", "um 12 Uhr mittags": "21 12:00", "morgen um 24 Uhr": "22 00:00",
         "morgen um 8:30 Uhr": "21 08:30", "in zweieinhalb Stunden": "20 17:30", "in 2,5 Stunden": "20 17:30", "in anderthalb Stunden": "20 16:30",
         "um siebzehn Uhr dreißig": "20 17:30", "um halb eins nachts": "21 00:30", "heute Nacht um halb eins": "21 00:30", "in einem Monat": "2026-12-20 15:00", "nächste Woche Montag um 9": "23 09:00",
+        "diese Nacht um 2": "21 02:00", "in der kommenden Nacht um 2": "21 02:00",
     },
     "fr": {
         "cette nuit à 1h": "21 01:00", "cette nuit à minuit": "21 00:00", "toutes les nuits à 2h": "21 02:00", "chaque nuit à 2 heures": "21 02:00",
@@ -56,20 +57,21 @@ NIGHTS = {
         "à minuit et demi": "21 00:30", "à midi et quart": "21 12:15", "dans 1h30": "20 16:30", "dans 2 heures et demie": "20 17:30",
         "dans 3 mois à 9h": "2027-02-20 09:00", "à dix-sept heures trente": "20 17:30", "le 24/12 à 18h": "2026-12-24 18:00",
         "le 3/4 à 18h": "2027-04-03 18:00", "mardi de la semaine prochaine à 9h": "24 09:00",
+        "la nuit prochaine à 2h": "21 02:00", "tous les jours à 07:00:00": "21 07:00",
     },
     "es": {
         "esta noche a la 1": "21 01:00", "esta noche a las 12": "21 00:00", "cada noche a las 2": "21 02:00", "a las 12 de la noche": "21 00:00",
         "a las 12 de la mañana": "21 12:00", "mañana a las 2 de la madrugada": "21 02:00", "a la una y media de la tarde": "21 13:30",
         "a las 3 de la tarde": "21 15:00", "mañana por la noche a las 9": "21 21:00", "a la 1 del mediodía": "21 13:00",
         "en 2 horas y media": "20 17:30", "en 3 meses a las 9": "2027-02-20 09:00", "a las diecisiete y media": "20 17:30",
-        "el 24/12 a las 18:00": "2026-12-24 18:00", "sábado 28 de noviembre a las 9": "28 09:00",
+        "el 24/12 a las 18:00": "2026-12-24 18:00", "sábado 28 de noviembre a las 9": "28 09:00", "esta madrugada a las 3": "21 03:00",
     },
     "ru": {
         "сегодня ночью в 2": "21 02:00", "сегодня ночью в 12": "21 00:00", "каждую ночь в 2": "21 02:00", "в час ночи": "21 01:00",
         "в 11 ночи": "20 23:00", "в 12 ночи": "21 00:00", "в 12 дня": "21 12:00", "в 8:30 вечера": "20 20:30",
         "в половине девятого вечера": "20 20:30", "полдевятого вечера": "20 20:30", "завтра без четверти девять": "21 08:45",
         "через 2 с половиной часа": "20 17:30", "через 3 месяца в 9": "2027-02-20 09:00", "24.12 в 18:00": "2026-12-24 18:00",
-        "завтра ночью в 2": "22 02:00", "в 8 вечера": "20 20:00",
+        "завтра ночью в 2": "22 02:00", "этой ночью в час": "21 01:00", "в 8 вечера": "20 20:00",
     },
     "zh": {
         "今晚12点": "21 00:00", "今晚1点": "21 01:00", "今晚8点半": "20 20:30", "明晚12点": "22 00:00", "每晚10点": "20 22:00",
@@ -77,6 +79,7 @@ NIGHTS = {
         "中午1点": "21 13:00", "一个半小时后": "20 16:30", "一个月后": "2026-12-20 15:00", "每天07:00:00": "21 07:00", "明天凌晨2点": "21 02:00",
         "周三七点": "25 07:00", "周一十一点": "23 11:00", "星期六八点半": "21 08:30", "周日十二点": "22 12:00", "周六二十点": "21 20:00",
         "每周五十点": "27 10:00", "每周一三五早上七点": "23 07:00", "每周六日上午十点": "21 10:00", "每星期二四晚上八点": "24 20:00", "每周一三五晚上八点": "20 20:00",
+        "周五晚上1点": "21 01:00", "每周五晚上1点": "21 01:00", "下周五晚上1点": "28 01:00", "明晚1点": "22 01:00", "明天晚上1点": "22 01:00", "今夜一点": "21 01:00",
     },
 }  # fmt: skip
 
@@ -238,6 +241,18 @@ def test_a_text_in_another_language_than_the_chats_begins_with_its_time(
         "今晚十一点",
         "每天早上7点半",
         "buy sun cream",
+        "remind me on Sunday to move the Friday meeting to 15:00",
+        "remind me tomorrow to leave after 15:00",
+        "erinnere mich am Sonntag, den Wecker auf 6:30 zu stellen",
+        "rappelle-moi demain de décaler la réunion de vendredi à 15h",
+        "recuérdame mañana que abren hasta las 18:00",
+        "明天提醒我把周五的会议改到15点",
+        "wake me at 6:30, the flight leaves at 21:10",
+        "tomorrow take the cake out at 17:00 and call Ann at 17:30",
+        "weck mich um 6:30, der Flug geht um 21:10 Uhr",
+        "réveille-moi à 6h30, l'avion part à 21h10",
+        "despiértame a las 6:30, el vuelo sale a las 21:10",
+        "разбуди меня в 6:30, самолёт в 21:10",
     ],
 )
 def test_a_time_that_is_only_the_tasks_is_asked_about(text: str) -> None:
