@@ -78,15 +78,20 @@ _IRREGULAR = {
         "child children,man men,woman women,foot feet,tooth teeth,goose geese,mouse mice,person people,buy bought,"
         "bring brought,think thought,write wrote written,take took,pay paid,tell told,say said,make made,send sent,"
         "sell sold,meet met,lose lost,find found,keep kept,give gave,speak spoke,go went gone,gehen ging gegangen,"
-        "bringen brachte gebracht,oeil yeux,день дня дню днем дне дни дней дням днями днях,год лет,сон сна сну сны снов,"
-        "человек люди людей людям людях людьми,ребенок дети детей детям детях детьми,отец отца отцу отцом отцы отцов,"
+        "run ran,drive drove driven,fly flew flown,see saw seen,come came,know knew known,eat ate eaten,get got,catch caught,teach taught,"
+        "bringen brachte gebracht,schreiben schrieb geschrieben,fahren fuhr gefahren,sehen sah gesehen,nehmen nahm genommen,treffen traf getroffen,finden fand gefunden,sprechen sprach gesprochen,"
+        "oeil yeux,vieux vieil vieille,cle clef clefs,prendre pris prise,mettre mis mise,hacer hecho hice hizo,poner puesto puse,decir dicho dijo,"
+        "друг друга другу другом друге друзья друзей друзьям,мать матери матерью матерей,имя имени именем имен именам,дочь дочери дочерью дочерей,сын сыновья сыновей,деньги денег деньгам,"
+        "окно окон окна,письмо писем письма,сестра сестер сестры,яйцо яиц яйца,ехать еду едет едем едут поехали,идти иду идет идем идут шел шла шли,платить плачу,день дня дню днем дне дни дней дням днями днях,год лет,сон сна сну сны снов,"
+        "человек люди людей людям людях людьми,ребенок ребенка ребенку ребенком дети детей детям детях детьми,отец отца отцу отцом отцы отцов,"
         "пес пса псу псы псов,лев льва льву львы львов,рот рта рту,лоб лба лбу,угол угла углу углы углов"
     ).split(",")
     for word in group.split()
 }
 _SHORT = tuple(tuple(end for end in endings if len(end) < PREFIX) for endings in _ENDINGS)
-# Knife and knives, luz and luces, crisis and crises.
-_PLURALS = (("fe?$", "ve"), ("ves$", "f"), ("z$", "ces"), ("ces$", "z"), ("sis$", "ses"), ("ses$", "sis"))  # fmt: skip
+# Knife and knives, luz and luces, crisis and crises; pagar and pagué, buscar and busqué; kaufen and gekauft.
+_SPELLED = (("fe?$", "ve"), ("ves$", "f"), ("z$", "ces"), ("ces$", "z"), ("sis$", "ses"), ("ses$", "sis"),
+            ("gar$", "gue"), ("gue$", "gar"), ("car$", "que"), ("que$", "car"), ("zar$", "ce"), ("^(?!ge)(.{3,})en$", r"ge\1t"))  # fmt: skip
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe"})
 
 
@@ -187,7 +192,7 @@ def forms(term: str) -> tuple[Sequence[str], Sequence[str]]:
         return ([fold(term)], []) if len(term) > 1 else ([], [fold(term)])
     spellings = dict.fromkeys([fold(term), fold(term.translate(_UMLAUTS))])
     spellings |= dict.fromkeys(re.sub("([aou])e", r"\1", spelling) for spelling in [*spellings])
-    spellings |= {re.sub(end, other, s): None for end, other in _PLURALS for s in [*spellings]}
+    spellings |= {re.sub(end, other, s): None for end, other in _SPELLED for s in [*spellings]}
     exact, prefixes = dict(spellings), dict[str, None]()
     exact |= dict.fromkeys(_IRREGULAR.get(fold(term), ()))
     for spelling in spellings:
