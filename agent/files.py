@@ -1,9 +1,9 @@
-"""Files that are replaced atomically, files that are given to another user, what they take, and their media types."""
+"""Files that are replaced atomically, files that are given to another user, what they take, their media types, and which are documents."""
 
 import errno
 import mimetypes
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -56,3 +56,15 @@ def media_type(name: str) -> str:
     """The media type of a file by its name; that of any bytes where it is unknown, or packed as "a.csv.gz" is."""
     known, packed = mimetypes.guess_type(name)
     return known if known and not packed else "application/octet-stream"
+
+
+PACKED = frozenset("pdf docx xlsx pptx odt ods odp epub".split())  # not plain text
+SUFFIXES = PACKED | frozenset(
+    "html htm xhtml md markdown txt text rst adoc org tex csv tsv log c h cc cpp hpp cs css go java js jsx "
+    "json kt lua php pl py r rb rs sh sql swift toml ts tsx xml yaml yml".split()
+)
+
+
+def is_document(name: str, kinds: Collection[str] = SUFFIXES) -> bool:
+    """Whether a file of that name is read as a document: by its suffix, which is one of `kinds`."""
+    return name.rpartition(".")[2].lower() in kinds and not name.startswith(".")

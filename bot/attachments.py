@@ -10,10 +10,10 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from agent.errors import ToolError
+from agent.files import PACKED, is_document
 from agent.sandbox.files import RECEIVED
 from agent.sandbox.output_buffer import visible
 from agent.store import Incoming
-from agent.store.documents import PACKED, readable
 from agent.store.errors import StoreError
 from agent.store.inbox import InboxRow
 from bot.channel import ChannelError, DeliveryUncertain, NotSent, OutgoingMessage, send
@@ -206,7 +206,7 @@ class AttachmentFetcher:
         await files.mark(*([] if own else [f"file {path}"]))
         await files.write(path, content)
         await known.add(incoming.chat, path, attachment.unique_id)
-        if readable(path):
+        if is_document(path):
             await self.agent.store.documents.add(incoming.chat, path, len(content), incoming.at)
         return path
 
@@ -219,7 +219,7 @@ class AttachmentFetcher:
             note, images = await self._shown(content, shown + len(incoming.images))
             incoming = replace(incoming, images=(*incoming.images, *images))
         else:
-            if readable(path, PACKED):
+            if is_document(path, PACKED):
                 note = "; docs show and docs search read it"
             if told := await self._holds(incoming.chat, path, content):
                 line = f"{path}: {told}"
@@ -243,7 +243,7 @@ class AttachmentFetcher:
 
     async def _holds(self, chat: str, path: str, content: bytes) -> str:
         """Length and beginning of a document or text, or why it cannot be read; "" for other files."""
-        if not readable(path, PACKED):
+        if not is_document(path, PACKED):
             return text_facts(content)
         try:
             async with asyncio.timeout(READ_SECONDS):  # what takes longer is read meanwhile

@@ -6,5 +6,5 @@ office.py      Word, OpenDocument, Excel and PowerPoint files, for it
 encodings.py   guesses the encoding of a text, for it
 reading.py     runs it there
 library.py     what one chat may see: list, search, show, add, forget
-indexer.py     reads waiting documents and watches the owner's folders, in the background
+indexer.py     reads waiting documents and watches the owner's folders (which files: agent.files), in the background
 """

@@ -14,6 +14,7 @@ from pathlib import Path
 from agent.aio import set_within
 from agent.documents.reading import DocumentReader, UnreadableDocument
 from agent.errors import NoSandbox
+from agent.files import is_document
 from agent.memory.search import (
     ANSWER_SECONDS,
     BATCH,
@@ -24,7 +25,7 @@ from agent.memory.search import (
 )
 from agent.sandbox.output_buffer import clean
 from agent.store.database import storable
-from agent.store.documents import DocumentTable, SavedPassage, readable, sign_code
+from agent.store.documents import DocumentTable, SavedPassage, sign_code
 from agent.store.errors import StoreError
 
 log = logging.getLogger(__name__)
@@ -121,7 +122,7 @@ def files_of(folder: Path) -> Iterator[tuple[str, tuple[int, float]]]:
     that is being written gets a new mtime, so it is read again after its last change."""
     for place, folders, names, fd in os.fwalk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(filter(readable, names)):
+        for name in sorted(filter(is_document, names)):
             path = str(Path(place, name).relative_to(folder))
             with suppress(OSError):  # deleted meanwhile
                 entry = os.stat(name, dir_fd=fd, follow_symlinks=False)

@@ -19,18 +19,6 @@ RECEIVED = "received"  # agent.sandbox.files.RECEIVED: what came with messages
 BATCH = 200  # passages in one transaction, for which a turn waits some 10 ms at most
 
 
-PACKED = frozenset("pdf docx xlsx pptx odt ods odp epub".split())  # not plain text
-SUFFIXES = PACKED | frozenset(
-    "html htm xhtml md markdown txt text rst adoc org tex csv tsv log c h cc cpp hpp cs css go java js jsx "
-    "json kt lua php pl py r rb rs sh sql swift toml ts tsx xml yaml yml".split()
-)
-
-
-def readable(name: str, kinds: Collection[str] = SUFFIXES) -> bool:
-    """Whether a file's name is that of a document of these kinds (suffixes)."""
-    return name.rpartition(".")[2].lower() in kinds and not name.startswith(".")
-
-
 @dataclass(frozen=True, slots=True)
 class SavedDocument:
     """A document of a `chat` or a `folder`; the other is None. `pages` counts in `unit`; `note` says why it

@@ -14,8 +14,9 @@ from agent.documents.indexer import (
     follow_folders,
 )
 from agent.errors import NoSandbox, ToolError
+from agent.files import is_document
 from agent.memory.search import Embedder
-from agent.store.documents import SavedDocument, readable
+from agent.store.documents import SavedDocument
 from agent.tools.bash import bash
 from agent.tools.context import ToolContext
 from agent.tools.memory import recall
@@ -208,7 +209,7 @@ def test_which_files_are_documents(tmp_path: Path) -> None:
     assert dict(files_of(tmp_path)) == {
         name: (len(name), (tmp_path / name).stat().st_mtime) for name in ("a.PDF", "b.docx")
     }
-    assert readable("b.PY") and not readable("program")
+    assert is_document("b.PY") and not is_document("program")
 
 
 @pytest.mark.parametrize(
