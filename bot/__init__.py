@@ -1,7 +1,7 @@
 """Messaging apps, commands and services around the agent.
 
 intake.py access.py attachments.py       messages on their way into the inbox, who may write, files that come along
-replies.py delivery.py rate_limiter.py   what a turn shows; its reply in the outbox, sent; how fast an app may be sent to
+live_replies.py delivery.py rate_limiter.py   what a turn shows; its reply, sent; how fast an app may be sent to
 channel.py telegram/ matrix/ terminal.py messaging_apps.py   what each app implements, the apps, which one has a chat
 commands/ approval_question.py texts.py markdown_dialect.py voice/   commands and buttons, questions to owners, texts
 service.py holder.py acts.py connected_terminals.py totp.py   the service; what it changes for others; its terminals

@@ -167,7 +167,7 @@ class ConnectedTerminals:
             by = terminal.client or "terminal"
             await self._store.ledger.record("message", terminal.chat, by=by, text=digest(text))
             return
-        ended = await self._store.turns.ended(CLI, update)
+        ended = await self._store.turns.answer_to(CLI, update)
         words, reason = ended or ("", None)
         if not words and reason in (None, "cancelled"):
             if ended:  # dropped by a holder to which this terminal came too late

@@ -86,11 +86,9 @@ class Unparsable(Exception):
         self.why = why
 
 
-class EventGate:
-    """Handles the updates of an app, each once.
-
-    `source` is the app's name. Handlers are quick, and store what must last.
-    """
+class UpdateGate:
+    """Has the updates (events, in Matrix) of the app `source` handled, each once. Handlers are quick, and store what
+    must last."""
 
     def __init__(self, source: str, set_aside: SetAsideTable) -> None:
         self._source = source
@@ -156,8 +154,8 @@ def origin(level: AccessLevel) -> Origin:
     return "owner" if level == "owner" else "person"
 
 
-async def with_answered(context: HandlerContext, incoming: Incoming, message: str) -> Incoming:
-    """Mark a message as untrusted if our `message` that it quotes ("" for none) may repeat untrusted text."""
+async def mark_untrusted(context: HandlerContext, incoming: Incoming, message: str) -> Incoming:
+    """Mark a message as untrusted if the bot's own one that it quotes (id `message`, or "") may repeat untrusted text."""
     source = message and await context.store.taints.of_message(incoming.chat, message)
     if not source:
         return incoming
@@ -165,10 +163,10 @@ async def with_answered(context: HandlerContext, incoming: Incoming, message: st
     return replace(incoming, stranger="; ".join(found))
 
 
-async def with_heard(
+async def quote_heard(
     context: HandlerContext, quote: Quotation, chat: str, source: str, ref: str
 ) -> Quotation:
-    """Quote a voice message by its words if it was transcribed already, in place of its file."""
+    """Replace the file of a quoted voice message by its words, if the message `ref` was transcribed already."""
     if not any(file.kind in OWN_VOICE for file in quote.files):
         return quote
     text = await context.store.inbox.text_of(chat, source, ref)
@@ -243,7 +241,7 @@ async def waiting_rows(context: HandlerContext, chat: str) -> list[InboxRow]:
 
 
 async def press_backlog(context: HandlerContext, press: ButtonPress) -> PressResult:
-    """Handle a button with `ROW:CHOICE`: the choice for the messages up to that row."""
+    """Handle a press on [ROW:CHOICE]: answer all, the last or none of the waiting messages up to that inbox row."""
     last, _, choice = press.argument.partition(":")
     rows = [row.id for row in await waiting_rows(context, press.chat) if row.id <= int(last)]
     if not rows:

@@ -25,7 +25,7 @@ from bot.commands.approvals import show_decision, show_withdrawn
 from bot.commands.context import HandlerContext, Services
 from bot.commands.jobs import have_signed_in
 from bot.delivery import Delivery
-from bot.replies import Replies
+from bot.live_replies import LiveReplies
 from bot.texts import TEXTS
 
 if TYPE_CHECKING:  # loaded where servers are configured
@@ -86,7 +86,7 @@ class MessagingApp(ABC):
         self.repos = tuple(repos)
         self.approvals = OwnerApprovals(channel, access, store)
         self.reactions = Reactions(channel, reactions)
-        self.replies = Replies(channel, self.approvals.whom, self.reactions.ended)
+        self.replies = LiveReplies(channel, self.approvals.whom, self.reactions.ended)
         self.delivery = Delivery(store, channel, self.replies.final, self.replies.sent)
         self.demo = demo
         self.page = page

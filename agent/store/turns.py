@@ -227,9 +227,9 @@ class TurnTable:
             await tx.run("UPDATE inbox SET state = ? WHERE turn = ?", state, turn.id)
             await approvals.withdraw(tx, turn=turn.id)
 
-    async def ended(self, source: str, update: str) -> tuple[str, Reason | None] | None:
-        """Text and reason of the ended turn that answers a message, "" and None for one that was dropped; None while it
-        is to be answered."""
+    async def answer_to(self, source: str, update: str) -> tuple[str, Reason | None] | None:
+        """The answer to a message, and why its turn ended: "" and None for a message that was dropped; None while it
+        is still to be answered."""
         row = await self.database.one(
             "SELECT inbox.state, turns.state, text, reason FROM inbox"
             " LEFT JOIN turns ON turns.id = inbox.turn WHERE inbox.source = ? AND update_id = ?",

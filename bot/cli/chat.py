@@ -33,7 +33,7 @@ from bot.cli.holder_client import HolderClient, HolderGone, Terminal, with_holde
 from bot.commands.changes import ANYWAY
 from bot.commands.people import TOY_PROFILE
 from bot.commands.trust import TRUST
-from bot.replies import LiveReply, ReadingSpeed, TurnViewBuilder
+from bot.live_replies import LiveReply, ReadingSpeed, TurnViewBuilder
 from bot.settings import Settings
 from bot.terminal import FILES_FOLDER, InputLines
 from bot.terminal import Terminal as Screen

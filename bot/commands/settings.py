@@ -14,7 +14,7 @@ from backend.client import BackendUnavailable
 from bot.attachments import VOICE, VoiceSetting, voice_setting
 from bot.channel import Button, Keyboard
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
-from bot.replies import TOOL_LINES, ToolLines, tool_lines
+from bot.live_replies import TOOL_LINES, ToolLines, tool_lines
 from bot.texts import TEXTS
 
 SETTING = "set"

@@ -28,7 +28,7 @@ from bot.commands import (
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 from bot.commands.trust import TRUST
 from bot.delivery import CHANGES, CONTINUE, RESEND
-from bot.replies import ANSWER_NOW
+from bot.live_replies import ANSWER_NOW
 from bot.texts import TEXTS
 
 log = logging.getLogger(__name__)

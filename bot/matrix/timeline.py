@@ -31,7 +31,7 @@ from bot.commands.table import (
     run_command,
     show_press_result,
 )
-from bot.intake import EventGate, Quotation, Unparsable
+from bot.intake import Quotation, Unparsable, UpdateGate
 from bot.matrix.channel import MatrixChannel
 from bot.matrix.encryption import FAULTS, Encryption, Undecryptable
 from bot.matrix.homeserver import (
@@ -84,7 +84,7 @@ class Timeline:
         self._encryption = encryption
         self._context = context
         self._store = context.store
-        self._gate = EventGate(SOURCE, context.store.set_aside)
+        self._gate = UpdateGate(SOURCE, context.store.set_aside)
         self._keyboards = KeyboardStore(context.store.key_values)
         self._waiting: dict[str, WaitingEvent] = {}
         self.invitations: dict[str, str] = {}
@@ -196,7 +196,7 @@ class Timeline:
             origin=intake.origin(level),
         )
         ours = message.answers if quoted and quoted.ours else ""
-        return await intake.with_answered(self._context, incoming, ours)
+        return await intake.mark_untrusted(self._context, incoming, ours)
 
     async def _quoted(self, room: JoinedRoom, message: RoomMessage) -> Quotation | None:
         if not message.answers:
@@ -208,7 +208,7 @@ class Timeline:
             return Quotation("you", found.body, ours=True)
         name = "they" if found.sender == message.sender else room.name(found.sender)
         quote = Quotation(name, words(found, ()), files=found.files)
-        return await intake.with_heard(self._context, quote, message.chat, SOURCE, found.id)
+        return await intake.quote_heard(self._context, quote, message.chat, SOURCE, found.id)
 
     async def _is_addressed(self, room: JoinedRoom, message: RoomMessage, sender: Sender) -> bool:
         if sender.group is None or self._context.access.groups == "all":

@@ -24,7 +24,7 @@ from bot.telegram.connection import Connection
 from bot.telegram.handlers import UPDATES, handlers, on_wait, register_commands
 from bot.telegram.live import LiveMessageStore
 from bot.telegram.message_calls import SOURCE, MessageCalls, Pacers
-from bot.telegram.updates import ANSWER_SECONDS, LONGEST_BACKOFF, Poller, UpdateGate, Webhook, why
+from bot.telegram.updates import ANSWER_SECONDS, LONGEST_BACKOFF, Dispatcher, Poller, Webhook, why
 
 
 class TelegramConfig(TelegramSection):
@@ -107,7 +107,7 @@ class TelegramApp(MessagingApp):
     async def listen(self, context: HandlerContext) -> None:
         self.application.add_handlers(handlers(context))
         waits = partial(on_wait, context)
-        take = UpdateGate(self.application, self.store.set_aside, waits).take
+        take = Dispatcher(self.application, self.store.set_aside, waits).take
         url, listen = self.config.webhook_url, self.config.webhook_listen
         updates: Poller | Webhook
         if url:

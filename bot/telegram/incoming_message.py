@@ -47,11 +47,11 @@ async def inbox_row(
     edited = update.edited_message is not None
     chat, quote = str(chat_of(message)), quotation(message, me)
     if quote and (replied := message.reply_to_message):
-        quote = await intake.with_heard(context, quote, chat, SOURCE, str(replied.message_id))
+        quote = await intake.quote_heard(context, quote, chat, SOURCE, str(replied.message_id))
     row = incoming_message(
         update.update_id, message, me, quote=quote, edited=edited, origin=intake.origin(level)
     )
-    return await intake.with_answered(context, row, answered(message, me))
+    return await intake.mark_untrusted(context, row, own_message_quoted(message, me))
 
 
 def incoming_message(
@@ -127,7 +127,7 @@ def addressing_sender(context: HandlerContext, message: Message) -> Sender | Non
 
 def addressed(message: Message, me: User) -> bool:
     """Whether a group's message addresses the bot, by a mention or as a reply."""
-    if answered(message, me):
+    if own_message_quoted(message, me):
         return True
     name = f"@{me.username}".lower()
     return any(
@@ -217,7 +217,7 @@ def quotation(message: Message, me: User) -> Quotation | None:
                 lines = ["[a message of another chat, which cannot be seen here]"]
         text = text or "\n".join(lines)
         return Quotation("", text, files=files) if text or files else None
-    ours = bool(answered(message, me))
+    ours = bool(own_message_quoted(message, me))
     whose = "you" if ours else display_name(replied.from_user)
     text = text or "\n".join([message_text(replied, me), *selected(message, replied)])
     return Quotation(whose, text, ours, attachments(replied, replied))
@@ -233,8 +233,8 @@ def selected(message: Message, replied: Message | ExternalReplyInfo) -> list[str
     return [f"[namely: {text}]" for text in found]
 
 
-def answered(message: Message, me: User) -> str:
-    """The id of the bot's own message that it replies to, or ""."""
+def own_message_quoted(message: Message, me: User) -> str:
+    """The id of the message of the bot that this one replies to; "" where it replies to none."""
     replied = message.reply_to_message
     if replied is None or replied.from_user is None or replied.from_user.id != me.id:
         return ""

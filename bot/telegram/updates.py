@@ -27,7 +27,7 @@ from agent.store.errors import StoreError
 from agent.store.set_aside import SetAsideTable
 from backend.protocol import Phrase
 from bot.connections import Connections
-from bot.intake import EventGate, Unparsable
+from bot.intake import Unparsable, UpdateGate
 from bot.messaging_apps import InboundHealth
 from bot.telegram.message_calls import SOURCE
 
@@ -227,9 +227,9 @@ class Webhook:
 # -- one update ---------------------------------------------------------------
 
 
-class UpdateGate:
-    """Passes updates to the application's handlers, each once. While updates cannot be stored, `waits` is
-    called with the first one of each chat."""
+class Dispatcher:
+    """Parses updates and passes each once to the application's handlers. While updates cannot be stored, `waits`
+    is called with the first one of each chat."""
 
     def __init__(
         self,
@@ -238,7 +238,7 @@ class UpdateGate:
         waits: Callable[[Update, StoreError], None],
     ) -> None:
         self._application = application
-        self._gate = EventGate(SOURCE, set_aside)
+        self._gate = UpdateGate(SOURCE, set_aside)
         self._waits = waits
         self._waiting: set[int] = set()  # chats
         self._known: OrderedDict[int, None] = OrderedDict()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agent.store import open_store
 from agent.store.set_aside import SetAsideTable
-from bot.intake import EventGate, Unparsable
+from bot.intake import Unparsable, UpdateGate
 from fakes.stored import set_aside
 
 
@@ -25,7 +25,7 @@ async def test_what_comes_while_another_is_set_aside_is_kept_as_well(tmp_path: P
             await super().add_updates(rows)
 
     async with open_store(tmp_path / "voltaire.db") as store:
-        gate = EventGate("app", SlowTable(store.database, tmp_path))
+        gate = UpdateGate("app", SlowTable(store.database, tmp_path))
 
         async def take(text: str) -> None:
             await gate.take(text, unparsable)

@@ -406,10 +406,10 @@ async def test_a_terminal_that_asks_again_gets_the_rest_of_its_turn(bench: Bench
     again.model.answer = lambda r: Assistant("resumed")
     async with again.running() as chats:
         assert not await chats.submit(asked)
-        assert await chats.store.turns.ended(CLI, "1") is None
+        assert await chats.store.turns.answer_to(CLI, "1") is None
         chats.wake("cli")
         assert await again.heard.replies("cli", 1) == ["resumed"]
-        assert await chats.store.turns.ended(CLI, "1") == ("resumed", "done")
+        assert await chats.store.turns.answer_to(CLI, "1") == ("resumed", "done")
 
 
 async def test_an_unfinished_turn_of_the_bot_is_not_lost_to_a_command_line(bench: Bench) -> None:

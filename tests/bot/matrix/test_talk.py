@@ -122,7 +122,7 @@ async def test_a_long_thought_is_ended_from_the_live_view(
     scenario: MatrixScenario, olga: MatrixPerson, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bot.matrix.live.QUIET_SECONDS", 0.0)
-    monkeypatch.setattr("bot.replies.OFFER_SECONDS", 0.0)
+    monkeypatch.setattr("bot.live_replies.OFFER_SECONDS", 0.0)
     pressed, release, asked = asyncio.Event(), asyncio.Event(), list[Any]()
 
     def script(request: Any) -> Reply:

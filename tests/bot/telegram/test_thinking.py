@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bot import replies
+from bot import live_replies
 from bot.localgram.feed import Drafted
 from fakes.bot_process import Process
 from fakes.bot_running import OWNER, TelegramScenario
@@ -61,7 +61,7 @@ async def test_the_setting_of_a_chat_reaches_the_model_server(
 async def test_a_button_ends_a_long_thought(
     scenario: TelegramScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replies, "OFFER_SECONDS", 0.0)
+    monkeypatch.setattr(live_replies, "OFFER_SECONDS", 0.0)
     pressed = asyncio.Event()
     asked: list[Any] = []
 

@@ -22,9 +22,9 @@ from agent.events import (
     TurnFinished,
 )
 from agent.store.turns import OpenTurn
-from bot import replies as module
+from bot import live_replies as module
 from bot.channel import Button, ChannelLimits, NotSent, OutgoingMessage, ToolCallView, TurnView
-from bot.replies import ReadingSpeed, Replies, TurnViewBuilder
+from bot.live_replies import LiveReplies, ReadingSpeed, TurnViewBuilder
 from bot.texts import Texts
 from fakes.channel_memory import MemoryChannel
 from fakes.journal_memory import MemoryJournal
@@ -235,9 +235,9 @@ def channel() -> MemoryChannel:
 @pytest.fixture
 async def replies(
     channel: MemoryChannel, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Replies]:
+) -> AsyncIterator[LiveReplies]:
     monkeypatch.setattr(module, "FIRST_PAUSE", 0.0)
-    made = Replies(channel)
+    made = LiveReplies(channel)
     async with made.tasks:
         yield made
 
@@ -246,7 +246,7 @@ DONE = TurnFinished("Hello.", "done", 0)
 
 
 async def test_a_turn_is_shown_as_it_grows_and_its_view_is_left_at_the_end(
-    replies: Replies, channel: MemoryChannel
+    replies: LiveReplies, channel: MemoryChannel
 ) -> None:
     await replies.event(assigned(), TextDelta("Hel"))
     view = channel.views[0]
@@ -264,7 +264,7 @@ async def test_a_turn_is_shown_as_it_grows_and_its_view_is_left_at_the_end(
 
 
 async def test_before_the_final_text_goes_out_its_live_view_is_closed(
-    replies: Replies, channel: MemoryChannel
+    replies: LiveReplies, channel: MemoryChannel
 ) -> None:
     await replies.event(assigned(), TextDelta("Hel"))
     await replies.event(assigned("t2", "tg:2"), TextDelta("Hi"))
@@ -279,7 +279,7 @@ async def test_before_the_final_text_goes_out_its_live_view_is_closed(
 
 @pytest.mark.parametrize("first", ["the text", "the turn's end"])
 async def test_what_is_left_of_a_view_is_closed_once(
-    replies: Replies, channel: MemoryChannel, first: str
+    replies: LiveReplies, channel: MemoryChannel, first: str
 ) -> None:
     """A second time, the lines that are being put would be given up."""
     await replies.event(assigned(), ToolCalled("c", "bash", {"command": "make"}))
@@ -298,7 +298,7 @@ async def test_whoever_waits_reads_whose_yes_is_awaited(channel: MemoryChannel) 
     async def whom(chat: str) -> str:
         return f"Anna (asked by {chat})"
 
-    replies = Replies(channel, whom)
+    replies = LiveReplies(channel, whom)
     async with replies.tasks:
         await replies.event(assigned(), ToolCalled("c", "bash", {"command": "make"}))
         await replies.event(assigned(), ApprovalPending())
@@ -313,7 +313,7 @@ async def test_whoever_waits_reads_whose_yes_is_awaited(channel: MemoryChannel) 
 
 
 async def test_nobody_types_while_an_owner_is_asked(
-    replies: Replies, channel: MemoryChannel, monkeypatch: pytest.MonkeyPatch
+    replies: LiveReplies, channel: MemoryChannel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "REFRESH_SECONDS", 0.01)
     monkeypatch.setattr(module, "TYPING_SECONDS", 0.01)
@@ -326,7 +326,7 @@ async def test_nobody_types_while_an_owner_is_asked(
 
 
 async def test_a_channel_that_takes_many_updates_shows_each_second(
-    replies: Replies, channel: MemoryChannel
+    replies: LiveReplies, channel: MemoryChannel
 ) -> None:
     channel.limits = lambda chat: ChannelLimits(0, 0, update_seconds=0.001)  # type: ignore[method-assign]
     await replies.event(assigned(), ToolCalled("c", "bash", {"command": "make"}))
@@ -334,7 +334,7 @@ async def test_a_channel_that_takes_many_updates_shows_each_second(
 
 
 async def test_the_speed_of_a_chat_is_known_to_its_next_turn_alone(
-    replies: Replies, channel: MemoryChannel
+    replies: LiveReplies, channel: MemoryChannel
 ) -> None:
     await replies.event(assigned("t1"), finished(4_000, 500.0))
     await replies.event(assigned("t1"), DONE)
@@ -347,7 +347,7 @@ async def test_the_speed_of_a_chat_is_known_to_its_next_turn_alone(
 
 
 async def test_a_message_that_waits_is_told_in_silence(
-    replies: Replies, channel: MemoryChannel
+    replies: LiveReplies, channel: MemoryChannel
 ) -> None:
     await replies.waiting("tg:1", "Another program answers this chat.")
     await asyncio.wait_for(replies.tasks.ended(), SECONDS)
@@ -357,7 +357,7 @@ async def test_a_message_that_waits_is_told_in_silence(
 
 
 async def test_that_it_could_not_be_told_is_no_failure(
-    replies: Replies, channel: MemoryChannel, caplog: pytest.LogCaptureFixture
+    replies: LiveReplies, channel: MemoryChannel, caplog: pytest.LogCaptureFixture
 ) -> None:
     channel.faults.append(NotSent("no network"))
     await replies.waiting("tg:1", "Another program answers this chat.")

@@ -49,7 +49,7 @@ TOOL_LINES = "tools"  # the name of that setting of a chat
 LONG_SECONDS = 5.0  # of a call that counts as long
 
 
-class Replies:
+class LiveReplies:
     """A listener of the agent's turns: each running turn has a live reply, which runs in `tasks`.
 
     `whom` names who is asked on behalf of a chat. `ended` is called
