@@ -152,7 +152,7 @@ class Agent:
     _registered: Prefix | None = None  # the prefix that it knows
 
     async def context(self, chat: str) -> dict[str, int]:
-        """A chat's tokens by part, the free ones last."""
+        """Count a chat's tokens by part of the prompt, the free ones last; they add up to the window."""
         return await token_breakdown(self.store, self.window, chat)
 
     async def command_tokens(self, chat: str) -> dict[str, int]:
@@ -172,7 +172,7 @@ class Agent:
             return await run_turn(await self._turn(assignment, limit, on_wait), emit)
 
     async def _turn(self, assignment: Assignment, limit: TurnTime, on_wait: OnWait) -> Turn:
-        """What a turn needs. What depends on the model is asked of the one that serves."""
+        """Compose what a turn needs; what depends on the model is asked of the one that serves now."""
         if time.monotonic() - self._checked_at > STATUS_SECONDS:
             await self.refresh_status()
         chat, known = assignment.chat, assignment.known
@@ -202,7 +202,7 @@ class Agent:
         )
 
     async def constrain(self) -> Constrain:
-        """Whether this model's calls are kept readable by a grammar, by its self-test where it was made."""
+        """When a grammar keeps the model's calls readable, by its self-test if that was made; "never" while it is away."""
         with suppress(BackendAway):
             if await self.model.shows_prompts():
                 status = self.host.status or await self.refresh_status()
@@ -213,7 +213,7 @@ class Agent:
         return "never"
 
     async def tool_context(self, chat: str, zone: str | None = None) -> ToolContext:
-        """What tools get in a chat; `zone` is its IANA time zone, read from the store unless given."""
+        """Create the context of tool calls in a chat; `zone` is its IANA time zone, read from the store unless given."""
         zone = zone or zone_of(await self.store.chats.get(chat), self.config)
         sandbox, web = await self.sandboxes.of(chat), None
         if hosts := self.config.hosts:

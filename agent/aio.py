@@ -108,7 +108,7 @@ async def set_within(event: asyncio.Event, seconds: float) -> bool:
 async def output_of(
     *command: str, seconds: float, stdin: bytes = b"", env: Mapping[str, str] | None = None
 ) -> tuple[int, bytes]:
-    """Run a program to its end; its exit code and standard output. It does not outlive this call.
+    """Run a program to its end; return its exit code and standard output. It does not outlive this call.
 
     Raises TimeoutError.
     """

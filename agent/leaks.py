@@ -150,7 +150,7 @@ class LeakDetector:
         return StreamedText(self)
 
     def held_from(self, raw: bytes, shown: int) -> int:
-        """Where the text's end begins that may become a secret or a key; the text's length where there is none.
+        """The offset of the end of `raw` that may go on as a secret or a key; the length of `raw` where there is none.
         The first `shown` bytes have been searched before."""
         held = len(raw)
         if b"%" in raw or b"\\" in raw:

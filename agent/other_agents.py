@@ -124,7 +124,7 @@ class Reader:
             self.left_out.append(told)
 
     def is_inside(self, path: Path) -> bool:
-        """Whether neither a path nor a folder on the way to it is a link; one that is, is told."""
+        """Whether neither a path nor a folder on the way to it is a link; the link is noted in `left_out`."""
         way = (path, *map(self.folder.joinpath, path.relative_to(self.folder).parents[:-1]))
         links = [each for each in way if each.is_symlink()]
         if links and os.path.lexists(path):
@@ -135,7 +135,7 @@ class Reader:
         return bool(self.leaks.find(text) or SECRET.search(text))
 
     def text(self, path: Path) -> str:
-        """A file's text; "" for one that is not there, or that cannot be read, which is told."""
+        """A file's text; "" for one that is not there or cannot be read; why it cannot is noted in `left_out`."""
         if not self.is_inside(path):
             return ""
         try:
@@ -246,7 +246,7 @@ def rows_of(path: Path) -> list[Any]:
 
 
 def spec_of(job: ForeignJob, chat: str, zone: str, now: datetime) -> JobSpec | str:
-    """The job as one of a chat, or why it has no counterpart. A time without a zone is in UTC, as OpenClaw has it."""
+    """Convert to a job of the chat, or return why none is like it. A time without a zone is in UTC, as in OpenClaw."""
     hindrances = {
         "it runs a script": job.script or job.kind in ("command", "script"),
         "its program made it for itself": job.own

@@ -271,7 +271,7 @@ class BackendClient:
         await self._request("POST", "/v1/restart", "{}")
 
     async def lend(self, seconds: float) -> Phrase:
-        """Unload the model for that time, or load it again (0); a sentence on what was done."""
+        """Unload the model for that time, or load it again (0); return a sentence on what was done."""
         body = LentTime(seconds=seconds).model_dump_json()
         return Phrase.from_body(await self._request("POST", "/v1/lend", body, LEND_SECONDS))
 

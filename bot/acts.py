@@ -106,7 +106,7 @@ async def forget_fact(holder: Holder, fields: JsonFields) -> None:
 
 
 async def mcp_test(holder: Holder, fields: JsonFields) -> JsonFields:
-    """Start an MCP server of the configuration file as it is now; its tools, None while an owner has to allow them.
+    """Start an MCP server of the configuration file as it is now; return its tools, None while an owner must allow them.
 
     A descriptor that is new or changed is pinned if `allowed` is True, or is the question that was returned as `asked`.
     """

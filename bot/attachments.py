@@ -171,7 +171,7 @@ class AttachmentFetcher:
         return incoming
 
     async def _download(self, chat: str, attachment: Attachment) -> bytes:
-        """Raises ToolError, which tells the model and the person why not."""
+        """Download a file. Raises ToolError with the reason for model and person."""
         channel = self.apps.channel(chat)
         if attachment.size > (limit := channel.limits(chat).download):
             raise ToolError(f"larger than the {limit // MIB} MB that can be received here")
@@ -197,7 +197,7 @@ class AttachmentFetcher:
     async def _save(
         self, incoming: Incoming, attachment: Attachment, content: bytes, *, own: bool
     ) -> str:
-        """Write the file into the workspace, replacing no other one of that name; its path there."""
+        """Write the file into the workspace, replacing no other one of that name; return its path there."""
         known, path = self.agent.store.files, f"{RECEIVED}/{attachment.name}"
         if await known.remote(incoming.chat, path) not in (None, attachment.unique_id):
             name = PurePosixPath(attachment.name)

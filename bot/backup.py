@@ -145,7 +145,7 @@ def pack(state: Path, copy: Path, target: Path, config: Path | None, secrets: bo
 
 
 def copy_keys(folder: Path, target: Path) -> Path:
-    """Copy the Matrix session and its key database, which the bot may be writing to, to `target`; return that."""
+    """Copy the Matrix session and its key database, while the bot may write, to a new folder; return that folder."""
     target.mkdir(mode=0o700)
     for path in folder.iterdir():
         if path.suffix == ".db":

@@ -32,7 +32,7 @@ class Connections:
     async def serving(
         self, app: "Application", host: str, port: int, **options: Any
     ) -> AsyncIterator[int]:
-        """Serve an application for the block; its port. `options` are AppRunner's. Raises OSError."""
+        """Serve an application for the block; return its port. `options` are AppRunner's. Raises OSError."""
         from aiohttp.web import AppRunner
 
         runner = AppRunner(app, access_log=None, **options)

@@ -45,7 +45,7 @@ COPY_SOME = f'to={HERE}/$1; shift; rm -rf "$to"; mkdir -p "$to" && cd {THERE} &&
 
 
 def night_shift(agent: Agent, busy: Callable[[], bool]) -> NightShift:
-    """Create the JobAction; `busy` says whether somebody is being answered."""
+    """Create the action of night-shift jobs; `busy` says whether somebody is being answered, when no attempt begins."""
     night = agent.config.night
 
     async def obstacle() -> str:
@@ -170,7 +170,7 @@ async def keep_files(
 
 
 async def copy(box: Sandbox, script: str, origin: Sandbox, *words: str) -> str:
-    """Run a script in a sandbox that sees the workspace of another one, read-only; what it printed. Raises AgentError."""
+    """Run a script in a sandbox that also sees another one's workspace; return its output. Raises AgentError."""
     result = await box.run_internal(
         [*BASH, script, "night", *words],
         seconds=COPY_SECONDS,

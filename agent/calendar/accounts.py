@@ -23,13 +23,13 @@ TOO_MUCH = "The calendar {name} takes too much time or memory to read; ask for f
 
 @dataclass(frozen=True)
 class Calendars:
-    """The sections `agent.calendar.NAME` by name, for a chat in the time zone `zone` (IANA)."""
+    """The accounts, as their sections `agent.calendar.NAME` have them, by NAME; times are told in `zone` (IANA)."""
 
     accounts: Mapping[str, Mapping[str, str]]
     zone: str
 
     async def ask(self, name: str, do: str, observer: Observer, **what: object) -> dict[str, Any]:
-        """Have agent.calendar.client do something; ToolError says why that fails."""
+        """Return the answer of agent.calendar.client to the request `do` with the fields `what`. Raises ToolError."""
         if name not in self.accounts:
             names = ", ".join(self.accounts)
             raise ToolError(f"There is no account {name[:40]}; there is {names}.")

@@ -156,7 +156,7 @@ class OpenAccount:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
     def named(self, asked: Asked) -> Found:
-        """The entry of an id, which begins with the name and the day."""
+        """Find the entry of the id in `asked`, which begins with NAME/DAY. Raises NotPossible if it has changed."""
         first = date.fromisoformat(asked["id"].partition("/")[2].partition("-")[0])
         for each in self.found(first, first + DAY):
             if each.id == asked["id"]:
@@ -164,7 +164,7 @@ class OpenAccount:
         raise NotPossible(CHANGED)
 
     def read(self, asked: Asked) -> dict[str, Any]:
-        """The entries between two days, or that of an id."""
+        """Return {"entries"}: that of `id`, or those from `first` to `last` (excluded), with how many are "broken"."""
         if "id" in asked:
             return {"entries": [self.named(asked).entry]}
         found = self.found(date.fromisoformat(asked["first"]), date.fromisoformat(asked["last"]))
@@ -213,7 +213,7 @@ class OpenAccount:
         return self.put(found, None if asked["whole"] else left)
 
     def put(self, found: Found, raw: bytes | None) -> dict[str, Any]:
-        """Replace an object, or remove it, if it still is the version that was read."""
+        """Replace an object by `raw`, or remove it (None), if it is the version that was read. Raises NotPossible."""
         if not found.object.etag or found.object.etag.startswith("W/"):
             raise NotPossible(NO_VERSION)
         if raw is None:
@@ -223,7 +223,7 @@ class OpenAccount:
         return {}
 
     def times(self, asked: Asked) -> tuple[Time, Time]:
-        """The start and the end (excluded)."""
+        """The start and the end (excluded) that a request names: days, or times in the request's zone."""
         if asked["all_day"]:
             return date.fromisoformat(asked["start"]), date.fromisoformat(asked["end"])
         start, end = (datetime.fromisoformat(asked[key]) for key in ("start", "end"))

@@ -83,7 +83,7 @@ def alarms(one: Instance, zone: ZoneInfo) -> list[datetime]:
 
 
 def added(start: Time, end: Time, properties: dict[str, Any]) -> bytes:
-    """A calendar object with one event."""
+    """Make the iCalendar text of a new event with these properties (names of RFC 5545 to values)."""
     event = Event.new(uid=str(uuid.uuid4()), start=start, end=end)
     for name, value in properties.items():
         event.add(name, value)
@@ -91,7 +91,7 @@ def added(start: Time, end: Time, properties: dict[str, Any]) -> bytes:
 
 
 def moved(raw: str, slot: Time, start: Time, end: Time) -> bytes:
-    """The calendar object with one instance of its series moved."""
+    """Move the instance `slot` of the event in `raw`; return the new iCalendar text. Raises NotPossible."""
     calendar = parsed(raw)
     master, event = parts(calendar, slot)
     if master and any(rule in master for rule in RULES):
@@ -111,7 +111,7 @@ def moved(raw: str, slot: Time, start: Time, end: Time) -> bytes:
 
 
 def removed(raw: str, slot: Time) -> bytes | None:
-    """The object without one instance; None where nothing is left of it."""
+    """Remove the instance `slot` from `raw`; return the new iCalendar text, None where no event is left."""
     calendar = parsed(raw)
     master, event = parts(calendar, slot)
     if event:
@@ -124,7 +124,7 @@ def removed(raw: str, slot: Time) -> bytes | None:
 
 
 def parts(calendar: Calendar, slot: Time) -> tuple[Event | None, Event | None]:
-    """The event with the rules (or the only one), and the event that replaces the series at `slot`, if any."""
+    """The event with the rules (or the only one), and the one that replaces it at `slot`, if any. Raises NotPossible."""
     master, event = None, None
     for each in calendar.events:
         if "RECURRENCE-ID" not in each:
@@ -137,7 +137,7 @@ def parts(calendar: Calendar, slot: Time) -> tuple[Event | None, Event | None]:
 
 
 def replace(event: Event, **properties: object) -> None:
-    """Replace properties, None being none, and mark the event as changed now."""
+    """Set properties of an event, removing those given as None, and mark it as changed now."""
     changed = {"SEQUENCE": int(event.get("SEQUENCE", 0)) + 1, "DTSTAMP": datetime.now(UTC)}
     for key, value in {**properties, **changed}.items():
         event.pop(key, None)
@@ -156,13 +156,13 @@ def slot_of(event: Event) -> Any:
 
 
 def plain(value: Time) -> datetime:
-    """The time without its zone, as its clock shows it."""
+    """The date and time on the clock of its own zone, without the zone; midnight for a day."""
     at = value if isinstance(value, datetime) else datetime.combine(value, time())
     return at.replace(tzinfo=None)
 
 
 def to_zone(value: Time, model: Time) -> Time:
-    """A time in the zone of another, as the object defines it."""
+    """Convert a time to the zone of `model`, as the calendar object defines that zone; a day stays a day."""
     if not isinstance(value, datetime) or not isinstance(model, datetime):
         return value
     if value.tzinfo is None or model.tzinfo is None:

@@ -93,7 +93,7 @@ class PassageMeaning:
 async def read_next(
     table: DocumentTable, reader: DocumentReader, ids: Collection[int] | None = None
 ) -> bool:
-    """Read the next waiting document (of `ids`, if given); whether there was one. Raises NoSandbox when
+    """Read the next waiting document (of `ids`, if given); return whether there was one. Raises NoSandbox when
     nothing can be read now."""
     document = await table.begin(ids)
     if document is None:

@@ -76,8 +76,8 @@ class MailAccount:
     async def find(
         self, folder: str, limit: int, *, unread: bool = False, **wanted: Any
     ) -> tuple[list[KnownMessage], int]:
-        """The newest messages of a folder, or of all (""), as MessageIndex.find wants them; and how many older ones the
-        index still lacks, which are read into it meanwhile."""
+        """The newest messages of a folder, or of all (""), that match `wanted` (arguments of MessageIndex.find); and how
+        many older ones are not in the index yet, but read into it in the background."""
         folders, lacking = [folder] if folder else self.config.folders, 0
         for each in folders:
             missing = await self._on_server(partial(self._missing, each))
@@ -92,7 +92,7 @@ class MailAccount:
         return await asyncio.to_thread(self.index.find, folders, limit, **wanted), lacking
 
     async def news(self, folder: str, after: str, limit: int) -> tuple[str, Sequence[KnownMessage]]:
-        """A folder's state, and what came since an earlier state: nothing where that is "", or of another folder."""
+        """A folder's state, and what came since the state `after`: nothing where that is "", or of another folder."""
         folder = folder or self.config.folders[0]
         validity, following, _ = await self._on_server(methodcaller("state", folder))
         known, _, first = after.partition(".")
@@ -103,8 +103,8 @@ class MailAccount:
         return f"{validity}.{following}", found
 
     async def follow(self, folder: str, look: Callable[[str], Awaitable[float]]) -> None:
-        """Call `look` with the state of a folder, as `news` has it, at once and when something comes there, at the latest
-        after the seconds that it returns. Returns where the server has no IDLE."""
+        """Call `look` with a folder's state (as of `news`) now, whenever a message comes, and at the latest after the
+        seconds that `look` returned. Returns only where the server has no IDLE, after the first look."""
         connection = (await connections()).ImapConnection(self.config)
 
         async def do(work: "Callable[[ImapConnection], T]") -> T:
@@ -202,7 +202,7 @@ class MailAccount:
                 raise
 
     async def _on_server(self, work: "Callable[[ImapConnection], T]") -> T:
-        """Do the work in a thread, with the connection."""
+        """Return the result of `work` with the connection, in a thread. Raises ToolError."""
         async with self._lock:
             if self._connection is None:
                 self._connection = (await connections()).ImapConnection(self.config)
@@ -214,7 +214,7 @@ class MailAccount:
             await asyncio.to_thread(self._connection.close)
 
     async def _secret(self, url: str) -> str:
-        """What signs in to the server at that address, which is recorded."""
+        """The password or token for the server at `url`; its use is recorded. Raises ToolError."""
         kind = "client_id" if self.config.client_id else "password_file"
         await self.store.ledger.secret_used(f"agent.mail.{self.config.name}.{kind}", url)
         async with self._renewing:
@@ -226,7 +226,7 @@ def tokens_file(folder: Path, account: str) -> Path:
 
 
 async def try_account(config: AccountConfig, folder: Path) -> str:
-    """Sign in to the servers of an account; what holds of them, in one sentence. Raises ToolError."""
+    """Sign in to the servers of an account; return what was found, in one sentence. Raises ToolError."""
     module = await connections()
     secret = await config.secret(tokens_file(folder, config.name))
     return str(await asyncio.to_thread(module.try_servers, config, secret))
@@ -243,7 +243,7 @@ async def readable(descriptor: int, seconds: float) -> None:
 
 
 async def connections() -> Any:
-    """The module of connections. Raises ToolError where its package is not installed."""
+    """Import and return agent.mail.connection. Raises ToolError where its package is not installed."""
     try:
         return await asyncio.to_thread(importlib.import_module, "agent.mail.connection")
     except ImportError:

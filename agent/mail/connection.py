@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class Uncertain(ToolError):
-    """A letter may have been sent, or not."""
+    """Nobody knows whether a letter was sent: the server gave no answer."""
 
 
 @dataclass
@@ -86,7 +86,7 @@ class ImapConnection:
         return self._box
 
     def state(self, folder: str) -> tuple[int, int, int]:
-        """UIDVALIDITY, UIDNEXT and the number of messages of a folder, which is then open to be read."""
+        """Open a folder to read it; return its UIDVALIDITY, UIDNEXT and number of messages."""
         count = self.box.folder.set(folder, readonly=True)[1][0]
         validity, following = (
             self.box.client.response(k)[1][0] for k in ("UIDVALIDITY", "UIDNEXT")
@@ -94,12 +94,12 @@ class ImapConnection:
         return int(validity or 0), int(following or 0), int(count)
 
     def uids(self, folder: str, criteria: str = "ALL") -> list[int]:
-        """The messages that a search of IMAP finds."""
+        """The UIDs of the messages in a folder that match criteria of IMAP's SEARCH."""
         self.state(folder)
         return [*map(int, self.box.uids(criteria, None))]
 
     def fetch(self, folder: str, uids: Sequence[int], what: str) -> list[Fetched]:
-        """(UID, arrival, size), and what was wanted, of each message that is there."""
+        """Fetch the IMAP data item `what`: for each message found ((UID, arrival in s since 1970, bytes), item)."""
         if self.box.folder.get() != folder:
             self.state(folder)
         wanted = f"(UID RFC822.SIZE INTERNALDATE {what})"
@@ -114,7 +114,7 @@ class ImapConnection:
         ]
 
     def begin_idle(self) -> int | None:
-        """Have the server say when the open folder changes; the descriptor on which it does, or None where it cannot."""
+        """Have the server tell of changes in the open folder; return the descriptor to read, None without IDLE."""
         client = self.box.client
         if b"IDLE" not in client.capability()[1][0].upper().split():
             return None
@@ -127,7 +127,7 @@ class ImapConnection:
         self._idles = False
 
     def append(self, raw: bytes, role: str) -> None:
-        """Keep a message in the folder that the server marks with the role, or calls so."""
+        """Add a message to the folder of that role (a key of ROLES), known by its mark or name, created if missing."""
         folders, name = self.box.folder.list(), ROLES[role]
         names = [each.name for each in folders if role in each.flags]
         names += [each.name for each in folders if re.split(r"[/.\\]", each.name)[-1] == name]
@@ -167,7 +167,7 @@ def open_smtp(config: AccountConfig, secret: str) -> Iterator[smtplib.SMTP]:
 
 
 def try_servers(config: AccountConfig, secret: str) -> str:
-    """Sign in to the servers, and open the folders; a sentence about them. Raises ToolError."""
+    """Sign in to the servers, and open the folders; return a sentence about them. Raises ToolError."""
     with closing(ImapConnection(config)) as connection:
         for folder in config.folders:
             connection.use(methodcaller("state", folder), secret)

@@ -64,8 +64,8 @@ class MessageIndex:
     def missing(
         self, folder: str, state: tuple[int, int, int], uids: Callable[[], Sequence[int]]
     ) -> list[int]:
-        """Forget what a folder no longer has; the UIDs that are not known, newest first. `state` is its UIDVALIDITY,
-        UIDNEXT and number of messages."""
+        """Remove messages that the folder no longer has; return the UIDs that the index lacks, newest first. `state` is
+        UIDVALIDITY, UIDNEXT, number of messages; `uids` lists all UIDs, and is called if the state has changed."""
         with self._open() as database:
             sql = "SELECT validity, following FROM folders WHERE name = ?"
             before = database.execute(sql, (folder,)).fetchone() or (0, 0)
@@ -86,7 +86,7 @@ class MessageIndex:
     def add(
         self, folder: str, heads: Sequence[tuple[int, float, int]], read: Sequence[MailMessage]
     ) -> None:
-        """Add messages by (UID, arrival, size) and what was read of them."""
+        """Add messages: the n-th of `heads` is (UID, arrival, bytes), the n-th of `read` what was parsed of it."""
         insert = (
             "INSERT OR IGNORE INTO messages (folder, uid, arrived, size, sender, recipients, subject, files)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING number"

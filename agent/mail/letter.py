@@ -19,8 +19,8 @@ TO = ("To", "Cc", "Bcc")
 def compose(
     fields: dict[str, str], text: str, files: Sequence[tuple[str, bytes]], answered: Sequence[str]
 ) -> EmailMessage:
-    """A letter with these headers, without those that are empty. `answered` are the ids of the messages that it answers,
-    the last one's last. UsageError for what no letter can hold."""
+    """Write a letter with those of the headers `fields` that are not empty, and `files` (name, content). `answered` are
+    the ids of the thread it answers, oldest first. Raises UsageError for a header or address that is not valid."""
     letter = EmailMessage(policy.SMTP.clone(cte_type="7bit", refold_source="none"))
     for name, value in fields.items():
         try:

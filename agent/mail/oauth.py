@@ -102,7 +102,7 @@ async def access_token(config: AccountConfig, file: Path) -> str:
 
 
 def tokens_in(config: AccountConfig, file: Path) -> Tokens | None:
-    """The tokens in the file, where they are of this client of this server."""
+    """The tokens in the file; None where they were issued to another client or by another server, or there are none."""
     with suppress(OSError, ValueError):
         kept = Tokens.model_validate_json(file.read_bytes())
         if (kept.token_url, kept.client_id) == (config.token_url, config.client_id):
@@ -111,7 +111,7 @@ def tokens_in(config: AccountConfig, file: Path) -> Tokens | None:
 
 
 def keep(config: AccountConfig, file: Path, issued: Issued) -> str:
-    """Write the tokens to the file; the access token."""
+    """Write the issued tokens to the file; return the access token."""
     until, of = time.time() + issued.expires_in, {"client_id": config.client_id}
     kept = Tokens(**issued.model_dump(), **of, token_url=config.token_url, expires_at=until)
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -121,7 +121,7 @@ def keep(config: AccountConfig, file: Path, issued: Issued) -> str:
 
 
 async def ask(config: AccountConfig, url: str, kind: type[T], **form: str) -> T:
-    """The server's answer to a form; Refused where that is an error, ToolError where there is none."""
+    """Post a form to the sign-in server; return its answer as a `kind`. Raises Refused, ToolError if none comes."""
     form["client_id"] = config.client_id
     if config.client_secret_file:
         what = f"The client_secret_file of the mail account {config.name}"

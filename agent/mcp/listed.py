@@ -37,7 +37,7 @@ class ListedTools:
 
 
 async def listed_tools(servers: ToolServers, others: Sequence[Tool]) -> ListedTools:
-    """The tools of the one server that has `tools`; the prompt lists them behind the `others`."""
+    """The tools of the server whose section sets `tools`; the prompt lists them after the `others`."""
     for server in servers.configs.values():
         if not server.tools:
             continue
@@ -72,7 +72,7 @@ def prefix_bytes(tools: Sequence[Tool]) -> int:
 
 
 def listed(servers: ToolServers, tool: ServerTool) -> Tool:
-    """A server's tool as one of the prompt; ValueError where its name or arguments do not allow that."""
+    """Make a Tool for the prompt of a server's tool. Raises ValueError where its name or arguments do not allow that."""
     name = f"{tool.server}_{tool.name}"
     if not NAME.fullmatch(name):
         raise ValueError(f"{name} is no name of a tool in a prompt")
@@ -106,7 +106,7 @@ def listed(servers: ToolServers, tool: ServerTool) -> Tool:
 
 
 def argument(name: str, schema: dict[str, Any], *, required: bool) -> tuple[Any, Any]:
-    """The type and default of an argument (agent.tools.tool); ValueError for one that is not flat."""
+    """The type and default of an argument, as agent.tools.tool wants them. Raises ValueError for a nested one."""
     kinds = [kind for kind in types(schema) if kind != "null"]
     options = choices(schema)
     items = schema.get("items")

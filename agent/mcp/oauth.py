@@ -111,8 +111,8 @@ def kept_sign_in(path: Path, url: str) -> KeptSignIn | None:
 
 
 class Tokens(OAuthClientProvider):
-    """Puts the kept token into requests, and refreshes it; also the SDK's TokenStorage. It asks nobody: SignInNeeded
-    where the owner has to sign in, with `why`. `secrets` are all tokens that it has had."""
+    """The SDK's client and token storage in one: puts the stored token into requests and refreshes it. Raises
+    SignInNeeded where only the owner can help, with the reason `why`. `secrets` are all tokens seen so far."""
 
     def __init__(self, name: str, path: Path, url: str, redirect: str) -> None:
         self.name, self.path, self.secrets = name, path, list[str]()

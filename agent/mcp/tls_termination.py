@@ -231,7 +231,7 @@ class TlsTermination:
         addresses: Sequence[str],
         sock: socket.socket,
     ) -> None:
-        """Until the client in the sandbox closes the connection."""
+        """Serve one connection, until the client in the sandbox closes it."""
         connector = aiohttp.TCPConnector(
             resolver=CheckedAddresses(addresses), use_dns_cache=False, ssl=self.upstream
         )
@@ -317,7 +317,7 @@ class TlsTermination:
             return response
 
     def sent(self, place: str, headers: Iterable[tuple[str, str]]) -> CIMultiDict[str]:
-        """The headers of a request as the host gets them; ToolError for a placeholder in the wrong place."""
+        """The headers of a request as the host gets them. Raises ToolError for a placeholder where it may not stand."""
         given = list(headers)
         named = ",".join(value for name, value in given if name.lower() == "connection")
         dropped = NOT_PASSED_ON | {each.strip().lower() for each in named.split(",")}
@@ -338,7 +338,7 @@ class TlsTermination:
         return kept
 
     def passed_back(self, found: aiohttp.ClientResponse) -> web.StreamResponse:
-        """The head of the host's answer."""
+        """Return status and headers of the host's answer, without secrets and those of the connection alone."""
         response = web.StreamResponse(status=found.status, reason=self.scrubbed(found.reason or ""))
         for name, value in found.headers.items():
             if name.lower() not in NOT_PASSED_BACK:

@@ -117,7 +117,7 @@ class ServerTool:
 
 
 def followed(schema: Any, whole: Any) -> dict[str, Any]:
-    """A schema, with what it refers to in the whole one."""
+    """Return a schema of JSON with its `$ref` resolved in the whole one, without following further references."""
     found = schema if isinstance(schema, dict) else {}
     if (place := str(found.get("$ref", ""))).startswith("#/"):
         for part in place[2:].split("/"):
@@ -127,7 +127,7 @@ def followed(schema: Any, whole: Any) -> dict[str, Any]:
 
 
 def with_parts(schema: Any, whole: Any) -> dict[str, Any]:
-    """A schema whose options and items are followed, too."""
+    """Return a schema with the references of its options (`anyOf` and the like) and items resolved, too."""
     found = followed(schema, whole)
     for word in ("allOf", "anyOf", "oneOf"):
         if isinstance(options := found.get(word), list):
@@ -320,7 +320,7 @@ def checked(tool: ServerTool, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def known(tool: ServerTool, name: str) -> dict[str, Any]:
-    """The schema of an argument; UsageError with the nearest name where there is none."""
+    """The schema of an argument, {} if any is allowed. Raises UsageError, with the nearest name, where it is unknown."""
     if name in tool.parameters:
         return tool.parameters[name]
     if tool.schema.get("additionalProperties") not in (None, False):
@@ -333,7 +333,7 @@ def known(tool: ServerTool, name: str) -> dict[str, Any]:
 
 
 def converted(name: str, schema: Mapping[str, Any], text: str) -> Any:
-    """Convert an argument's text to the type that its schema wants."""
+    """Convert an argument's text to the first type of its schema that takes it. Raises UsageError where none does."""
     if options := choices(schema):
         for option in options:
             if plain(option) == text:
@@ -425,7 +425,7 @@ def content_of(
 
 
 def shown(texts: Sequence[str], secrets: Sequence[str]) -> str:
-    """The texts in lines, cleaned and without the secrets. Call it in a thread where they may be large."""
+    """Join texts to lines without control characters and secrets. Call it in a thread where they may be large."""
     text = "".join(map(clean, pieces("\n".join(texts))))
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= LEAST_SECRET:
@@ -449,7 +449,7 @@ def ending(kind: str) -> str:
 
 
 def decoded(text: str) -> bytes:
-    """Decode base64, also one with "-" and "_", without "=" or as a data: address."""
+    """Decode base64, also with "-" and "_", without "=" or as a data: address; b"" for what is none."""
     try:
         return base64.urlsafe_b64decode(f"{text.rpartition(',')[2]}==")
     except ValueError:

@@ -55,7 +55,7 @@ class WorkspaceTaints:
         return self._read().open
 
     def add(self, *sources: str) -> list[int]:
-        """Record sources; the numbers of the new ones."""
+        """Record sources; return the numbers of the new ones."""
         with self._changing() as record:
             known = {one.source for one in record.open}
             new = [name for name in dict.fromkeys(map(named, sources)) if name not in known]
@@ -208,7 +208,7 @@ class Files:
             return await self._config.user.beneath(openat2.list_directory, place.root, place.path)
 
     async def write(self, path: str, content: bytes) -> bool:
-        """Create or replace a file in one step, with missing directories; whether it is new."""
+        """Create or replace a file in one step, with missing directories; return whether it is new."""
         place = self._writable(path)
         if not place.repo:
             await self._quota.admit(len(content))
@@ -247,7 +247,7 @@ class Files:
         return place
 
     async def save_output(self, raw: bytes) -> str:
-        """Save a whole output where commands can search it; its path in the sandbox, empty where it could not
+        """Save a whole output where commands can search it; return its path in the sandbox, empty where it could not
         be saved. The newest OUTPUTS_KEPT are kept."""
         try:
             names = await self.names(OUTPUTS)

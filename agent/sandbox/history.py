@@ -175,7 +175,7 @@ class WorkspaceHistory:
                     (self.folder / OPEN).unlink(missing_ok=True)
 
     def end(self, turn: str) -> int:
-        """Record what the turn changed; the record's number, 0 where it changed nothing or is not recorded."""
+        """Record what the turn changed; return the record's number, 0 where it changed nothing or is not recorded."""
         with self._lock:
             self._turn = "" if self._turn == turn else self._turn
             try:

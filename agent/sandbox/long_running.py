@@ -39,7 +39,7 @@ class LongRunningProcess:
         return self.process.output.excerpt(KEPT_ERRORS)[0]
 
     async def ended(self) -> str:
-        """Wait for its end; the reason where the sandbox ended it, else empty."""
+        """Wait for its end; return the reason where the sandbox ended it, else empty."""
         return await asyncio.shield(self.process.ended)
 
 

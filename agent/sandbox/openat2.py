@@ -68,7 +68,7 @@ def list_directory(root: int, path: str) -> list[str]:
 
 
 def replace_file(root: int, path: str, source: int) -> bool:
-    """Put the bytes of `source` (a descriptor) at `path` in one step; whether it was new.
+    """Put the bytes of `source` (a descriptor) at `path` in one step; return whether it was new.
 
     Missing directories are made. Modes are those that bash gives, whatever the umask of a service. No
     symlink is followed: one at `path` is replaced.

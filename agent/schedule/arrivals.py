@@ -71,8 +71,8 @@ class Arrivals:
         return found
 
     async def wait(self, place: Place) -> None:
-        """Have the watches of a folder look when something comes. Returns where its server has no IDLE: they look at
-        their times then."""
+        """Have the watches of a folder look when something comes. Returns only if its server has no IDLE: then they look
+        at their own times alone."""
         account, pause = self.accounts[place[0]], RETRY_SECONDS
         while True:
             began = monotonic()
@@ -86,7 +86,7 @@ class Arrivals:
             pause = min(2 * pause, MOST_RETRY)
 
     async def look(self, place: Place, state: str) -> float:
-        """Have each watch look that has not told this state of its folder; in how many seconds to ask again."""
+        """Have each watch look that has not told this state of its folder; return the seconds until the next call."""
         seconds, now, due = IDLE_SECONDS, self.store.clock(), False
         open_ones = {each.job: each.state for each in await self.store.occurrences.open()}
         for job in (await self.watches()).get(place, ()):

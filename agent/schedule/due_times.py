@@ -43,7 +43,7 @@ def due_second(due: datetime) -> int:
 
 
 def next_due(rule: Rule, after: datetime) -> int | None:
-    """The next due time (due_second), or None."""
+    """The next due time after `after` (aware), as a due_second; None where there is none."""
     return next((due_second(at) for at in next_times(rule, after)), None)
 
 
@@ -84,7 +84,7 @@ def fire_times(trigger: "BaseTrigger", after: datetime, rule: Rule) -> Iterator[
 
 
 def days_out_of_step(rule: Calendar, day: date) -> int:
-    """How many days lie between a day and the next one in step; 0 for one that is."""
+    """The days from `day` to the next one in a day or week that the rule counts ("every 2 weeks"); 0 if it is in one."""
     if rule.step == 1 or rule.anchor is None:
         return 0
     if not rule.weekdays:

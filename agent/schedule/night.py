@@ -86,8 +86,8 @@ SHIFT = TypeAdapter(Shift)
 
 
 def meaning(task: str, attempt: Attempt) -> tuple[str, ...]:
-    """The key of an attempt: attempts with equal keys count as giving the same answer. It is the first that there is of
-    the figures in a short answer that the task lacks, the files written, such names in a short answer, and all words."""
+    """The key of an attempt: attempts with equal keys count as the same answer. It is the first of these that is not
+    empty: figures that only a short answer has, not the task; digests of the files written; such names; all words."""
     known, text = {*WORD.findall(task.casefold())}, re.sub(r"(?<=\d),(?=\d{3}\b)", "", attempt.text)
     words = WORD.findall(text)
     new = [word for word in words if word.casefold() not in known and len(words) <= SHORT]
@@ -111,7 +111,7 @@ def best(task: str, attempts: Sequence[Attempt]) -> tuple[int, int]:
 
 
 def report(task: str, attempts: Sequence[Attempt], price: float) -> str:
-    """The best answer with how it was checked and what all attempts cost."""
+    """Compose, in Markdown, the best answer, how it was checked, and the energy and cost (`price` a kWh) of all."""
     index, same = best(task, attempts)
     chosen = attempts[index]
     form = translated("{same} of {count} attempts gave this answer.")

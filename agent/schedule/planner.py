@@ -446,10 +446,10 @@ class Planner:
 
 
 def parse_meant(when: str, asked: str, now: datetime) -> Rule:
-    """The rule of a model's `when`, or of `asked`, the person's message, where it says what the model made of it.
+    """The rule that a model's `when` means, or that of `asked`, the person's message, if that holds the time itself.
 
-    Small models compute a date of their own: a wrong one for "in 20 minutes", one that is past, or one where the
-    person said every week. Raises NotUnderstood with the question about `when`.
+    Small models compute a date of their own: a wrong one for "in 20 minutes", one that is past, or a single one where
+    the person said every week. Raises NotUnderstood with the question about `when`.
     """
     said = None
     if when.lower() not in asked.lower():

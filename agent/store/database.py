@@ -76,7 +76,7 @@ class Transaction:
         await self.run(_insert(table, values), *values.values())
 
     async def insert_returning(self, returning: str, table: str, **values: Any) -> Row:
-        """Insert a row; the values of its columns named in `returning`."""
+        """Insert a row; return the values of its columns named in `returning`."""
         sql = f"{_insert(table, values)} RETURNING {returning}"
         return (await self.all(sql, *values.values()))[0]
 
@@ -100,13 +100,13 @@ class Transaction:
         return await connection._execute(_run_named, connection._conn, sql, values)  # type: ignore[no-any-return, no-untyped-call]
 
     async def commit_with(self, sql: str, *values: Any) -> list[Row]:
-        """Run the transaction's last statement together with the commit; its rows."""
+        """Run the transaction's last statement together with the commit; return its rows."""
         rows, _ = await self.batch((sql, values), ("COMMIT", ()))
         self.ended = True
         return rows
 
     async def batch(self, *statements: Statement) -> list[list[Row]]:
-        """Run what is queued, then these statements, in one trip to the thread; the rows of each of these."""
+        """Run what is queued, then these statements, in one trip to the thread; return the rows of each of these."""
         every, self._queued = [*self._queued, *statements], []
         if not every:
             return []

@@ -252,7 +252,7 @@ async def tell_head(
     before: float,
 ) -> bool:
     """Post the head to the owners' chats, silently, if the ledger has rows from before that instant (the start
-    of the day) that are newer than the head told last, or ends before that head. Whether it did.
+    of the day) that are newer than the head told last, or ends before that head. Return whether it did.
 
     A fault is told once a day, since it stays.
     """

@@ -60,7 +60,7 @@ class OutboxTable:
     async def add(
         self, chat: str, payloads: Sequence[str], *, silent: bool = False, turn: str | None = None
     ) -> list[int]:
-        """Append payloads to the chat's queue; their ids."""
+        """Append payloads to the chat's queue; return their ids."""
         async with self.database.write() as tx:
             await chats.ensure(tx, chat)
             ids = await put(tx, chat, payloads, silent=silent, turn=turn)
@@ -71,7 +71,7 @@ class OutboxTable:
         self, key: str, to: Sequence[str], payload: str, *, silent: bool = False
     ) -> bool:
         """Append a payload to the queue of each chat, but only on the first call with this `key` (of
-        KeyValueTable); whether this was it."""
+        KeyValueTable); return whether this was it."""
         async with self.database.write() as tx:
             sql = "INSERT INTO facts (key, value) VALUES (?, 'true') ON CONFLICT DO NOTHING RETURNING 1"
             first = bool(await tx.all(sql, key))
@@ -184,7 +184,7 @@ class OutboxTable:
 
     async def recover(self, prefix: str = "", repeatable: float = math.inf) -> list[OutboxRow]:
         """Make rows uncertain, at start, that were being sent when the process died, or wait again if they
-        were made after the instant `repeatable`; these rows."""
+        were made after the instant `repeatable`; return them."""
         sql = (
             "UPDATE outbox INDEXED BY outbox_open"
             " SET state = iif(created_at > ?4, 'waiting', 'uncertain'), changed_at = ?1,"

@@ -92,7 +92,7 @@ async def vacuum(store: Store) -> bool:
 
 
 async def _delete_all(store: Store, sql: str, *values: Any) -> int:
-    """Run a deletion until it finds no full batch; how many rows it deleted."""
+    """Run a deletion until it finds no full batch; return how many rows it deleted."""
     removed = 0
     while True:
         rows = await store.database.execute(sql, *values, BATCH)

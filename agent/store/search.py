@@ -65,9 +65,9 @@ async def best_matches(
     limit: int,
     rows: tuple[int, int] = (0, 1 << 62),
 ) -> dict[int, float]:
-    """{rowid: score}, best first: those of the `rows` that hold all terms of the query, then, when these are fewer than
-    `limit`, those that hold any. A term that more than RANKED rows hold says little, so the second search
-    uses it only when there is no rarer one."""
+    """Search `scopes` (words of the index's first column); return {rowid: score}, best first, at most `limit`: of the
+    rowids `rows[0]` to `rows[1]` those with all terms of the query, then those with any. The second search uses terms
+    that stand in more than RANKED rows, and so say little, only when there is no rarer one."""
     terms = [*map(term_expression, {*query_terms(query), *query_terms(undivided(query))})]
     if not terms or not scopes:
         return {}

@@ -54,7 +54,7 @@ class SetAsideTable:
                 await _set_aside(tx, UPDATES, key, error, raw)
 
     async def crashed(self, table: str, key: object, error: BaseException, raw: str = "") -> bool:
-        """Count a crash and set its cause aside at the third; whether it was."""
+        """Count a crash; return whether it was the third, at which its cause is set aside."""
         async with self.database.write() as tx:
             sql = (
                 "INSERT INTO set_aside (table_name, row_id, crashes) VALUES (?1, ?2, 1)"
@@ -96,7 +96,7 @@ class SetAsideTable:
 
     async def tell(self, owners: Collection[str], notice: Notice) -> bool:
         """Post notices of what was set aside: at once to the chat it belonged to; of updates to the owners,
-        silently and once a day at most. Whether there was anything to tell."""
+        silently and once a day at most. Return whether there was anything to tell."""
         async with self.database.write() as tx:
             untold = await tx.all(_UNTOLD, tx.now, DAY)
             for chat, table, count in untold:

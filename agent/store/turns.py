@@ -112,7 +112,7 @@ class TurnTable:
             await _take_messages(tx, turn, rows, rendered)
 
     async def pending(self, chat: str) -> PendingWork:
-        """What is to be done in a chat."""
+        """Read, in one trip to the database, what is to be done in a chat."""
         async with self.database.read() as tx:
             known, frozen, turns, rows = await tx.batch(
                 (chats.CHAT, (chat,)),
@@ -186,7 +186,7 @@ class TurnTable:
         await self.database.execute(sql, turn.id, call, self.database.clock())
 
     async def end(self, turn: OpenTurn, end: TurnEnd) -> list[int]:
-        """Write the last step, the reply and the inbox rows' end in one transaction; ids of the outbox rows.
+        """Write the last step, the reply and the inbox rows' end in one transaction; return ids of the outbox rows.
 
         Without effect when the turn has ended already.
         """
@@ -280,8 +280,8 @@ class TurnTable:
         return RecordedTurn(number, chat, at, reason, tuple(before), tuple(own))
 
     async def judge(self, chat: str, message: str, author: str, liked: bool | None) -> bool:
-        """Keep the verdict of who asked on the answer that was delivered as that message of the app, in the chat or
-        one of its topics; None withdraws it. False when no answer to that author was delivered so."""
+        """Store whether `author` liked the answer to them that the app shows as `message`, in the chat or a topic of it;
+        None withdraws that. False when no answer to that author was delivered so."""
         sql = (
             "UPDATE turns SET feedback = ?1 WHERE id = (SELECT turn FROM outbox"
             " WHERE turn IS NOT NULL AND (chat = ?2 OR substr(chat, 1, length(?2) + 1) IN (?2 || ':', ?2 || '|'))"
@@ -293,8 +293,8 @@ class TurnTable:
         return bool(await self.database.execute(sql, value, chat, message, author))
 
     async def of_message(self, chat: str, message: str, author: str) -> OpenTurn | None:
-        """The newest turn that answers that message of the app's, or was delivered as it, in the chat or one of its
-        topics; None where none answers that author."""
+        """The newest turn to which `message` (the app's id) belongs, as question or as answer, in the chat or a topic
+        of it; None where there is none that answers that author."""
         sql = (
             f"SELECT {_COLUMNS} FROM turns"
             " WHERE (chat = ?1 OR substr(chat, 1, length(?1) + 1) IN (?1 || ':', ?1 || '|'))"

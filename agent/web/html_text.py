@@ -159,7 +159,7 @@ def decoded(page: bytes, charset: str = "", *, html: bool) -> str:
 
 
 def after_markup(html: str, at: int, page: "PageText") -> int | None:
-    """Pass the tag at `at` to the page; the position where text goes on, None at the end."""
+    """Pass the tag at `at` to the page; return the position where text goes on, None at the end."""
     if html.startswith("<!--", at):
         end = html.find("-->", at + 2)
         return None if end < 0 else end + 3

@@ -194,7 +194,7 @@ def compute_rises(before: Answer, after: Answer) -> dict[str, float]:
 
 
 def listed(token: Mapping[str, Any], firsts: Mapping[str, int]) -> dict[str, float]:
-    """The log probability of each name at this token; one that is not listed gets that of the least that is."""
+    """The log probability of each name at this token: of one that the server does not list, the lowest that it lists."""
     found = {int(row["id"]): float(row["logprob"]) for row in token.get("top_logprobs") or []}
     least = min(found.values(), default=0.0)
     return {name: found.get(first, least) for name, first in firsts.items()} if found else {}

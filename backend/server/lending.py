@@ -54,7 +54,7 @@ class Lending:
 
     @property
     def left(self) -> float:
-        """Seconds until the card is to be given back; a clock that is set back makes them no more."""
+        """Seconds until the card is to be given back, 0 if it is not lent; a clock set back does not add to them."""
         if not self.lend:
             return 0.0
         by_clock = (self.lend.until - self.state.now()).total_seconds()

@@ -58,7 +58,7 @@ def profiles_folder() -> Path:
 
 
 def profile_of(name: str) -> Profile:
-    """A profile by name, or that of a GGUF file; ProfileError where there is none."""
+    """Load a profile by its name, or make one for the path of a GGUF file. Raises ProfileError."""
     return load_profile(name, profiles_folder())
 
 

@@ -257,7 +257,7 @@ async def with_holder(
 
 @asynccontextmanager
 async def holding_as_bot(settings: Settings) -> AsyncIterator[None]:
-    """Hold the state for the block; a command that holds it gives it up. Raises Failed where another bot does."""
+    """Hold the state for the block, taking it over from a command. Raises Failed where another bot holds it."""
     patience = Patience(settings.state_dir)
     async with HolderClient(settings.state_dir) as client:
         with ExitStack() as stack:

@@ -345,7 +345,7 @@ class Wizard:
     compile_later: bool = False  # a released server is in use until a compiled one is ready
 
     async def run(self) -> bool:
-        """Take all steps; whether units run bot and backend from now on."""
+        """Take all steps; return whether units run bot and backend from now on."""
         self.values = config_file.read(self.config)
         checks: list[tuple[Callable[[str], object], str | None]] = [
             (valid_zone, self.given.timezone),
@@ -756,7 +756,7 @@ class Wizard:
         return True
 
     async def upgrade(self) -> list[str]:
-        """Renew and restart the units; the names of those that were installed."""
+        """Renew and restart the units; return the names of those that were installed."""
         self.values = config_file.read(self.config)
         with sign_of_life("restarting the services"):
             names = await asyncio.to_thread(units.renew, self.scope, self.installation())

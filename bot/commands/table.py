@@ -151,8 +151,8 @@ def command_named(name: str) -> Command:
 
 
 async def run_command(context: HandlerContext, command: Command, call: CommandCall) -> bool:
-    """Run a command for whoever may use it. An AgentError is sent to the chat as its sentence. Whether what follows the
-    command is a message: "/new what is the time?"."""
+    """Run a command for whoever may use it; an AgentError is sent to the chat as its sentence. Return whether what
+    follows the command is a message: "/new what is the time?"."""
     chat, sender, language = call.chat, call.sender, ""
 
     async def run() -> None:

@@ -120,7 +120,7 @@ class Encryption:
             self._track(room)
 
     def settle(self, room: JoinedRoom) -> None:
-        """Store that a room is encrypted, and have the devices of new members looked up."""
+        """Once a room's events are taken: store that it is encrypted, and look up the devices of new members."""
         if room.encrypted:
             self._track(room)
             if room.id not in self._remembered:

@@ -110,7 +110,7 @@ class Timeline:
         await self._gate.keep_unparsable()
 
     async def _handle(self, room: JoinedRoom, raw: MatrixJson) -> None:
-        """Raises Unparsable, StoreError."""
+        """Decrypt and parse an event, and run its handler. Raises Unparsable, StoreError."""
         event, encrypted = raw, raw.get("type") == "m.room.encrypted"
         if encrypted:
             try:
@@ -327,7 +327,7 @@ class Timeline:
             await values.put(VERDICTS + str(event.get("event_id")), [message, user])
 
     async def _pressed(self, room: JoinedRoom, message: str, said: str, user: str) -> bool:
-        """Press the button that a reaction or a reply to a message of the bot's means; whether there is one."""
+        """Press the button that a reaction or a reply to a message of the bot's means; return whether there is one."""
         kept = await self._keyboards.of(message)
         key = chosen_button(said, kept.buttons) if kept else None
         if kept is None or key is None or parse(kept.chat).room != room.id:

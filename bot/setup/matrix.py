@@ -104,7 +104,7 @@ async def unknown_owner(state: Path, url: str, user: str, owner: str) -> bool:
 
 
 async def log_out(state: Path) -> str:
-    """End the session at the homeserver, which removes the bot's device; a sentence where that fails."""
+    """End the session at the homeserver, which removes the bot's device; return a sentence where that fails."""
     session = read_session(state / MATRIX)
     if session is None or not session.token:
         return ""

@@ -313,7 +313,7 @@ def make_user() -> None:
 
 
 def start_in_background(scope: SystemdScope, command: Sequence[str], log: Path) -> str:
-    """Start a command at the lowest priority; a sentence that says where its output goes.
+    """Start a command at the lowest priority; return a sentence that says where its output goes.
 
     Where systemd runs, it is a transient unit, so that it outlives the login; else a process in a
     session of its own.

@@ -259,7 +259,7 @@ class Dispatcher:
         await self._gate.keep_unparsable()
 
     async def _handle(self, raw: object) -> None:
-        """Raises Unparsable, StoreError, and what a handler crashed with."""
+        """Parse an update and run its handler. Raises Unparsable, StoreError, and what the handler raised."""
         try:
             update = parse_update(raw, self._application)
         except Exception as error:  # noqa: BLE001 - the library trusts whatever it parses

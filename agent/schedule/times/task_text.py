@@ -126,9 +126,9 @@ def remind_pattern(language: str) -> re.Pattern[str]:
 
 @dataclass
 class TimeInText:
-    """Looks for the time in a text: at its beginning; at its end; in the middle, where it names a day, too. A day
-    at the beginning and a time of day further on belong together. "Remind me" may stand before the time or before
-    the task."""
+    """Splits a text into time and task. The time is looked for at the beginning, then at the end, then in the middle if
+    it names a day. A day at the beginning and a time of day further on are one time. "Remind me" may come before the
+    time or before the task."""
 
     language: str
     now: datetime
@@ -144,7 +144,7 @@ class TimeInText:
         return cls(language, now, words, rest != text.strip())
 
     def split(self) -> tuple[Rule, str] | None:
-        """The rule and the task; None where there is no time."""
+        """The rule and the task; None where there is no time. Raises NotUnderstood for half a time."""
         if found := self.at_beginning() or self.at_end() or self.in_the_middle():
             return found
         if self.question:

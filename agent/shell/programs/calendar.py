@@ -155,7 +155,7 @@ def day_of(call: ShellCall, text: str = "") -> date:
 
 
 def time_of(text: str, zone: ZoneInfo) -> Time:
-    """A day or a time, in ISO form or in words such as "tomorrow at 3pm"."""
+    """Parse a day or a time, in ISO form or in words such as "tomorrow at 3pm". Raises UsageError."""
     from agent.schedule.planner import asked_back
     from agent.schedule.times.parser import parse
     from agent.schedule.times.rule import Once
@@ -218,7 +218,7 @@ async def entries(call: ShellCall, first: date, days: int) -> list[Fields]:
 
 
 async def ask(call: ShellCall, name: str, do: str, **what: object) -> Fields:
-    """Ask the server of an account, to read it only where an owner lets the chat; what it holds is strangers' text."""
+    """Return the answer to a request (Calendars.ask). To read, an owner must allow it; entries are marked untrusted."""
     if do == "read" and name in calendars(call).accounts:
         await call.approve(translated(READ).format(name=name), scope=f"calendar-read:{name}")
     with call.questions.waiting():
@@ -250,7 +250,7 @@ async def named(call: ShellCall, id: str, *, whole: bool = False) -> tuple[str, 
 
 
 async def change(call: ShellCall, name: str, what: str, told: list[str], do: str, **fields: object) -> None:  # fmt: skip
-    """Ask an owner, and then the server."""
+    """Have an owner allow a change (`what` and the lines `told`), then request `do` of the account. Raises ToolError."""
     shown = "\n".join([what.format(name=name), "", *filter(None, told)])
     await call.approve(shown, scope=f"calendar:{name}")
     await call.reserve({"bytes": len(shown.encode())})
