@@ -30,7 +30,7 @@ SECONDS = {"m": 60, "h": 3600, "d": 86_400}
     flag_value="",
     default=None,
     metavar="[HEAD]",
-    help="Only check the ledger, and that it still holds HEAD, if given: one that a chat was sent.",
+    help="Only check the ledger, and that it still holds HEAD, which the bot has sent to an owner.",
 )
 @runs
 async def command(

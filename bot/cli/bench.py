@@ -68,7 +68,7 @@ async def measure(options: Options, as_json: bool) -> None:
 @json_option
 @runs
 async def sweep_flags(options: Options, as_json: bool) -> None:
-    """Try -ub, threads, KV type and drafting on a server of its own; propose the fastest."""
+    """Try -ub, threads, KV type and drafting; propose the fastest. Starts a server of its own."""
     settings = options.settings
     profile = await profile_to_start(settings)
     cores = os.cpu_count() or 1

@@ -200,7 +200,7 @@ def checked_chat(_ctx: click.Context, _option: click.Parameter, name: str) -> st
 
 
 chat_option = click.option(
-    "--chat", default="cli", show_default=True, help="Which chat.", callback=checked_chat
+    "--chat", default="cli", show_default=True, help="A chat (tg:111).", callback=checked_chat
 )
 model_option = click.option(
     "--model",

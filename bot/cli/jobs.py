@@ -41,7 +41,7 @@ command = click.Group(
 @json_option
 @runs
 async def list_jobs(options: Options, chat: str, as_json: bool) -> None:
-    """List jobs that have times to come, and how the last run of each ended."""
+    """List jobs with times to come, and how the last run of each ended."""
     jobs: list[dict[str, Any]] = await change(options.settings, "jobs", chat=chat)
     if as_json:
         click.echo(json.dumps(jobs, ensure_ascii=False))
@@ -71,7 +71,7 @@ def chat_title(chat: str) -> str:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @runs
 async def add(options: Options, words: str, chat: str, watch: str, yes: bool) -> int:
-    """Add a job in words: "every weekday at 8 summarise the website repo"."""
+    """Add a job in words. An example: "every weekday at 8 summarise the website repo"."""
     from agent.schedule.planner import NOTHING_RUNS
 
     settings = options.settings
@@ -102,15 +102,15 @@ async def add(options: Options, words: str, chat: str, watch: str, yes: bool) ->
 @click.argument("number", type=int)
 @click.argument("words", default="")
 @click.option(
-    "--catch-up", type=click.Choice(["once", "all", "missed"]), help="What runs after downtime."
+    "--catch-up", type=click.Choice(["once", "all", "missed"]), help="Which missed times run."
 )
-@click.option("--tell/--silent", default=None, help="Say a line when there is nothing to say.")
+@click.option("--tell/--silent", default=None, help="Whether a run that finds nothing says so.")
 @chat_option
 @runs
 async def edit(
     options: Options, number: int, words: str, catch_up: Any, tell: bool | None, chat: str
 ) -> None:
-    """Change a job's time, or time and task, in words; or what happens to missed times."""
+    """Change a job, or what happens to missed times. WORDS are a time, or a time and a task."""
     fields = {"chat": chat, "number": number, "words": words, "catch_up": catch_up, "tell": tell}
     click.echo(clean("\n".join(await change(options.settings, "job-edit", **fields))))
 
@@ -157,7 +157,7 @@ SENT = "sent:"  # what keeps a message from being put in twice
     "--chat",
     default=None,
     callback=lambda *given: given[2] and checked_chat(*given),
-    help="Which chat; an owner's, unless given.",
+    help="A chat (tg:111); an owner's, unless given.",
 )
 @click.option("--silent", is_flag=True, help="Without a sound.")
 @click.option(

@@ -41,7 +41,7 @@ command = click.Group("mcp", help="Manage servers of tools that others wrote (MC
 @json_option
 @runs
 async def list_servers(options: Options, as_json: bool) -> None:
-    """List the configured servers, and which of their tools an owner has seen."""
+    """List the configured servers, and which tools an owner has seen."""
     settings = options.settings
     rows: list[dict[str, Any]] = []
     opened = open_state_read_only if (settings.state_dir / DATABASE).exists() else open_state
@@ -78,7 +78,7 @@ async def list_servers(options: Options, as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Allow what it says of its tools without a question.")
 @runs
 async def test(options: Options, name: str, yes: bool) -> int:
-    """Start a server and list its tools; show whole what is new or changed, and ask whether to allow it."""
+    """Start a server and list its tools. Show whole what is new or changed, and ask whether to allow it."""
     from bot.terminal import InputLines
 
     settings, lines = options.settings, InputLines(sys.stdin)
@@ -178,7 +178,7 @@ async def add(
     secrets: tuple[tuple[str, str, str, str], ...],
     **given: Any,
 ) -> None:
-    """Install a server, once, and put it into the configuration: NAME -- uvx PACKAGE ..., NAME -- npx PACKAGE ..., or
+    """Install a server, once, and put it into the configuration. NAME -- uvx PACKAGE ..., NAME -- npx PACKAGE ..., or
     NAME -- PROGRAM ... for one that is on this machine."""
     settings = options.settings_as_root
     path = writable_config(options)
@@ -217,7 +217,7 @@ async def add(
 @click.option("--data", is_flag=True, help="Delete the folder of its own files, too.")
 @runs
 async def remove(options: Options, name: str, data: bool) -> None:
-    """Take a server out of the configuration, with its program; what it keeps stays, unless --data."""
+    """Take a server out of the configuration, with its program. What it keeps stays, unless --data."""
     settings = options.settings_as_root
     path = writable_config(options)
     if name not in settings.agent.mcp:
@@ -237,8 +237,8 @@ async def remove(options: Options, name: str, data: bool) -> None:
 @chat_option
 @runs
 async def serve(options: Options, chat: str) -> None:
-    """Offer Voltaire to an editor or another agent, over standard input and output: notes and past conversations of one
-    chat, its jobs, the status, the GPU; and to ask it, as a turn of that chat in which nobody can approve anything."""
+    """Offer Voltaire to an editor or another agent. Over standard input and output it gets notes and past conversations
+    of one chat, its jobs, the status, the GPU, and may ask, as a turn of that chat in which nobody can approve anything."""
     try:
         from bot.cli.mcp_serve import run_server
     except ImportError:

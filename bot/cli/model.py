@@ -68,7 +68,7 @@ from bot.state import DATABASE, make_private, open_state_read_only
 BAR = 32
 
 
-embedding_option = click.option("--embedding", is_flag=True, help="A model for search by meaning.")
+embedding_option = click.option("--embedding", is_flag=True, help="For search by meaning.")
 
 
 command = click.Group("model", help="List, fit, download, switch and rehearse models.")
@@ -81,7 +81,7 @@ command.add_command(rehearsal)
 @json_option
 @runs
 async def list_profiles(options: Options, embedding: bool, every: bool, as_json: bool) -> None:
-    """List profiles: what each is good and bad at, whether its file is here, and which is in use (*)."""
+    """List profiles, and what each is good and bad at. Says whether its file is here, and which is in use (*)."""
     settings, own = options.settings, profiles_folder()
     read, found = (load_embedder, embedders(own)) if embedding else (load, names(own))
     profiles = [read(name, own) for name in found]
@@ -186,7 +186,7 @@ def fields(profile: Profile, settings: Settings, machine: Machine) -> dict[str, 
 @click.argument("model")
 @runs
 async def pull(options: Options, model: str) -> None:
-    """Download a profile's model, REPO/FILE of Hugging Face, or of speech: whisper-base (or -tiny, -small,
+    """Download a profile's model, or REPO/FILE of Hugging Face. For speech: whisper-base (or -tiny, -small,
     -large-v3-turbo) hears, piper-en_US-lessac-medium is a voice. Resumes where it was cut."""
     config = backend_config(options.settings)
     if speech := speech_sources(model):
@@ -209,7 +209,7 @@ async def pull(options: Options, model: str) -> None:
 @embedding_option
 @runs
 async def use(options: Options, model: str, embedding: bool) -> None:
-    """Switch to a profile or a GGUF file, now and for every start; a profile's file is downloaded first."""
+    """Switch to a profile or a GGUF file, now and for every start. A profile's file is downloaded first."""
     if embedding:  # the configuration of the machine is root's
         await use_embedder(options, options.settings_as_root, model)
         return
@@ -299,7 +299,7 @@ def model_path(settings: Settings, profile: Profile) -> Path:
 async def fit(
     options: Options, model: str, vram: tuple[float, ...], ram: float | None, as_json: bool
 ) -> int:
-    """Show what a profile or GGUF file needs, and which windows fit; without a name, which models fit, best first."""
+    """Show what a profile or GGUF file needs, and which windows fit. Without a name: which models fit, best first."""
     settings = options.settings
     machine = await asyncio.to_thread(Machine.here, backend_config(settings).models_folder)
     if vram:

@@ -39,7 +39,7 @@ COLUMNS = ("turn", "same calls", "broken", "seconds", "first word", "tokens/s", 
 
 @click.command("try")
 @click.argument("model", default="")
-@click.option("--turns", default=50, show_default=True, type=click.IntRange(1), metavar="N")
+@click.option("--turns", default=50, show_default=True, type=click.IntRange(1), help="How many.")
 @click.option("--turn", "only", default="", help="Only this turn; show all that differs.")
 @click.option("--disliked", is_flag=True, help="Turns whose answers got 👎.")
 @click.option("--list", "listing", is_flag=True, help="List the turns; ask no model.")
@@ -58,7 +58,7 @@ async def command(
     server: str,
     as_json: bool,
 ) -> None:
-    """Run your last turns once more by a profile or a GGUF file; without a name by the model that serves.
+    """Run your last turns once more by a profile or a GGUF file. Without a name: by the model that serves.
 
     Tool results come from the record; nothing is executed, sent or kept, and whoever writes meanwhile goes first.
     """

@@ -43,7 +43,7 @@ command = click.Group("server", help="Fetch a llama-server for this machine, or 
 @click.option("--cpu", "kind", flag_value="cpu", help="For the processor.")
 @runs
 async def get_server(options: Options, kind: ReleaseKind | None) -> None:
-    """Fetch the newest server that llama.cpp released, check it, and use it from the next start on.
+    """Fetch the newest server that llama.cpp released, and check it. It is used from the next start on.
 
     Without a kind, the one that suits the cards, their driver and the C library.
     """
@@ -64,7 +64,7 @@ async def get_server(options: Options, kind: ReleaseKind | None) -> None:
 @click.option(
     "--source",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="A checkout of your own; ik_llama.cpp needs one.",
+    help="A checkout of your own, which --engine ik (ik_llama.cpp) needs.",
 )
 @click.option("--check", is_flag=True, help="Say how it would be built, and build nothing.")
 @click.option(
@@ -82,7 +82,7 @@ async def build_server(
     check: bool,
     keep_faster: bool,
 ) -> None:
-    """Fetch the sources, compile, and use the result from the next start on."""
+    """Fetch the sources, and compile a server. It is used from the next start on."""
     if engine == "ik" and source is None:
         raise Misused("ik_llama.cpp is built from a checkout of yours: --engine ik --source DIR")
     sources = Sources(source, engine)

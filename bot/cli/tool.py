@@ -27,7 +27,7 @@ RUN = (
 SHELL = ("/bin/bash", "--noprofile", "--norc", "-c", RUN, "sandbox")
 
 
-@click.command("tool", help="Run one tool as the agent would and print what the model would see.")
+@click.command("tool", help="Run one tool, ARGUMENTS in JSON; print what the model would see.")
 @click.argument("name")
 @click.argument("arguments")
 @chat_option
