@@ -4,6 +4,7 @@ BackgroundTasks   work beside a block, cancelled and awaited at its end
 move_on_when      a block that is cancelled when an event is set
 complete          work that is completed even if its caller is cancelled
 set_within        waits for an event, for a number of seconds
+until_readable    waits for a descriptor
 output_of         a program that is run to its end
 no_answer         why nothing came over the network, in words
 """
@@ -103,6 +104,17 @@ async def set_within(event: asyncio.Event, seconds: float) -> bool:
     except TimeoutError:
         return event.is_set()
     return True
+
+
+async def until_readable(fd: int) -> None:
+    """Wait until a descriptor can be read (for a pidfd: until the process has ended)."""
+    loop = asyncio.get_running_loop()
+    ready = loop.create_future()
+    loop.add_reader(fd, lambda: None if ready.done() else ready.set_result(None))
+    try:
+        await ready
+    finally:
+        loop.remove_reader(fd)
 
 
 async def output_of(

@@ -982,7 +982,7 @@ def column_number(letters: str) -> int:
 
 
 def repeat_below(rows: dict[int, dict[int, str]], ref: str) -> None:
-    """A merged cell stands again in each row that it covers, since each is read by itself."""
+    """Repeat the text of the merged cells `ref` ("A1:B3") in each row that they cover, since each is read by itself."""
     found = re.fullmatch(r"([A-Z]{1,3})(\d{1,7}):[A-Z]{1,3}(\d{1,7})", ref)
     if found:
         column, first, last = column_number(found[1]), int(found[2]), int(found[3])

@@ -3,7 +3,7 @@
 import asyncio
 import importlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from email.message import EmailMessage
@@ -12,7 +12,7 @@ from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agent.aio import BackgroundTasks, complete, set_within
+from agent.aio import BackgroundTasks, complete, until_readable
 from agent.documents.reading import MailMessage, parsed_mail
 from agent.errors import NoSandbox, ToolError
 from agent.mail.index import KnownMessage, MessageIndex
@@ -118,7 +118,9 @@ class MailAccount:
                 descriptor = await do(methodcaller("begin_idle"))
                 if descriptor is None:
                     return
-                await readable(descriptor, seconds)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(seconds):
+                        await until_readable(descriptor)
                 await do(methodcaller("end_idle"))
         finally:
             await complete(asyncio.to_thread(connection.close))
@@ -230,16 +232,6 @@ async def try_account(config: AccountConfig, folder: Path) -> str:
     module = await connections()
     secret = await config.secret(tokens_file(folder, config.name))
     return str(await asyncio.to_thread(module.try_servers, config, secret))
-
-
-async def readable(descriptor: int, seconds: float) -> None:
-    """Wait until there is something to read, for at most `seconds`."""
-    loop, came = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(descriptor, came.set)
-    try:
-        await set_within(came, seconds)
-    finally:
-        loop.remove_reader(descriptor)
 
 
 async def connections() -> Any:

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, s
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agent.aio import complete
+from agent.aio import complete, until_readable
 from agent.sandbox.openat2 import closing_fd
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ class ProcessHandle:
     async def wait(self) -> None:
         """Return once it has ended (and, for an init, its whole PID namespace with it)."""
         with closing_fd(os.dup(self._pidfd)) as fd:  # several may wait
-            await readable(fd)
+            await until_readable(fd)
 
     def close(self) -> None:
         os.close(self._pidfd)
@@ -201,7 +201,7 @@ async def receive_answer(reply: socket.socket) -> tuple[Any, int | None]:
     reply.setblocking(False)
     with suppress(TimeoutError):  # it may have come while this process stood still
         async with asyncio.timeout(ANSWER_SECONDS):
-            await readable(reply.fileno())
+            await until_readable(reply.fileno())
     try:
         text, fds, _, _ = socket.recv_fds(reply, ANSWER_BYTES, 1)
     except BlockingIOError:
@@ -212,14 +212,3 @@ async def receive_answer(reply: socket.socket) -> tuple[Any, int | None]:
     if "errno" in answer:
         raise OSError(answer["errno"], answer["strerror"])
     return answer.get("value"), fds[0] if fds else None
-
-
-async def readable(fd: int) -> None:
-    """Wait until a descriptor can be read (for a pidfd: until the process has ended)."""
-    loop = asyncio.get_running_loop()
-    ready = loop.create_future()
-    loop.add_reader(fd, lambda: None if ready.done() else ready.set_result(None))
-    try:
-        await ready
-    finally:
-        loop.remove_reader(fd)

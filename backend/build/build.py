@@ -55,7 +55,7 @@ class Sources:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """CMake arguments after the recipe's: in ik_llama.cpp the server is one of the examples."""
+        """CMake arguments that these sources need beside the recipe's: ik_llama.cpp builds the server as an example."""
         return ("-DLLAMA_BUILD_EXAMPLES=ON",) if self.engine == "ik" else ()
 
 
