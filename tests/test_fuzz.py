@@ -42,7 +42,7 @@ from agent.llm.openai.values import MOST, mapping
 from agent.llm.tool_call_parser import KnownTools, ToolCallParser
 from agent.mcp.config import BrokenServer
 from agent.mcp.connection import Screen, descriptor
-from agent.mcp.connection import parsed as server_messages
+from agent.mcp.connection import parse_messages as server_messages
 from agent.mcp.oauth import SignIn
 from agent.mcp.tools import Pins, arguments, from_json, question, result_of, tools_of
 from agent.messages import ToolCall
@@ -85,7 +85,7 @@ from bot.channel import MessageRefused
 from bot.intake import Quotation
 from bot.matrix.channel import decrypted_file
 from bot.matrix.incoming_message import incoming_message
-from bot.matrix.incoming_message import parsed as room_message
+from bot.matrix.incoming_message import parse_message as room_message
 from bot.matrix.keyboards import chosen_button
 from bot.matrix.live import PART_BYTES, message_content, split
 from bot.matrix.rooms import JoinedRoom

@@ -198,18 +198,18 @@ class OpenAccount:
     def add(self, asked: Asked) -> dict[str, Any]:
         for each in self.calendars:
             if asked["to"] in ("", each.name) and "VEVENT" in each.get_supported_components():
-                raw = events.added(*self.times(asked), asked["properties"])
+                raw = events.make_event(*self.times(asked), asked["properties"])
                 Event(each.client, parent=each).save(raw_data=raw, no_overwrite=True)
                 return {}
         raise NotPossible("There is no such calendar to add to: find --json shows their names.")
 
     def move(self, asked: Asked) -> dict[str, Any]:
         found, times = self.named(asked), self.times(asked)
-        return self.put(found, events.moved(found.object.data, found.instance.slot, *times))
+        return self.put(found, events.move_instance(found.object.data, found.instance.slot, *times))
 
     def remove(self, asked: Asked) -> dict[str, Any]:
         found = self.named(asked)
-        left = events.removed(found.object.data, found.instance.slot)
+        left = events.remove_instance(found.object.data, found.instance.slot)
         return self.put(found, None if asked["whole"] else left)
 
     def put(self, found: Found, raw: bytes | None) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def alarms(one: Instance, zone: ZoneInfo) -> list[datetime]:
     ]
 
 
-def added(start: Time, end: Time, properties: dict[str, Any]) -> bytes:
+def make_event(start: Time, end: Time, properties: dict[str, Any]) -> bytes:
     """Make the iCalendar text of a new event with these properties (names of RFC 5545 to values)."""
     event = Event.new(uid=str(uuid.uuid4()), start=start, end=end)
     for name, value in properties.items():
@@ -90,7 +90,7 @@ def added(start: Time, end: Time, properties: dict[str, Any]) -> bytes:
     return written(Calendar.new(prodid="-//Voltaire//EN", subcomponents=[event]))
 
 
-def moved(raw: str, slot: Time, start: Time, end: Time) -> bytes:
+def move_instance(raw: str, slot: Time, start: Time, end: Time) -> bytes:
     """Move the instance `slot` of the event in `raw`; return the new iCalendar text. Raises NotPossible."""
     calendar = parsed(raw)
     master, event = parts(calendar, slot)
@@ -110,7 +110,7 @@ def moved(raw: str, slot: Time, start: Time, end: Time) -> bytes:
     return written(calendar)
 
 
-def removed(raw: str, slot: Time) -> bytes | None:
+def remove_instance(raw: str, slot: Time) -> bytes | None:
     """Remove the instance `slot` from `raw`; return the new iCalendar text, None where no event is left."""
     calendar = parsed(raw)
     master, event = parts(calendar, slot)

@@ -24,7 +24,7 @@ from posixpath import dirname, join, normpath
 from urllib.parse import unquote
 from xml.parsers import expat
 
-from agent.documents.encodings import decoded as decoded_text
+from agent.documents.encodings import decoded
 from agent.documents.messages import read as read_message
 from agent.documents.office import (
     ENCRYPTED,
@@ -41,7 +41,7 @@ from agent.documents.office import (
     xml_events,
 )
 from agent.sandbox.output_buffer import clean
-from agent.web.html_text import decoded, html_text
+from agent.web.html_text import decode_page, html_text
 
 PASSAGE = 1_200  # characters
 PART = 3_000  # characters of a "page" where a document has none: about what is printed on one
@@ -335,7 +335,7 @@ def text_of(document: Document, *, html: bool) -> str:
         raw = file.read(MOST_FILE + 1)
     if len(raw) > MOST_FILE:
         raise Refused(f"It has more than {MOST_FILE >> 20} MiB of text.")
-    text, found = (decoded(raw, html=True), "") if html else decoded_text(raw)
+    text, found = (decode_page(raw, html=True), "") if html else decoded(raw)
     if "\0" in text:
         raise Refused(f"It is of a kind that cannot be read; these can be: {KINDS}.")
     if found:

@@ -28,8 +28,7 @@ from pathlib import Path
 
 from agent.documents.encodings import decoded
 from agent.sandbox.output_buffer import clean
-from agent.web.html_text import WIDER, MainText, scanned
-from agent.web.html_text import decoded as decoded_page
+from agent.web.html_text import WIDER, MainText, decode_page, scanned
 
 INDEXED = 6000  # characters of a message's text that are searched
 MOST_TEXT = 1 << 20  # characters that are read
@@ -309,7 +308,7 @@ def add_alternative(versions: list[Message], content: Content, depth: int) -> No
 
 def readable(raw: bytes, kind: str, charset: str) -> str:
     html = kind == "text/html"
-    text = text_in(raw, charset) if charset or not html else decoded_page(raw, html=True)
+    text = text_in(raw, charset) if charset or not html else decode_page(raw, html=True)
     if html or re.match(r"\s*<(?:!doctype html|html)\b", text, re.IGNORECASE):
         cut = "\n\n[There is more: of HTML 4 MiB are read.]" if len(text) > MOST_HTML else ""
         return scanned(text[:MOST_HTML], WholeText("")).text() + cut

@@ -61,14 +61,14 @@ async def sign_in(config: AccountConfig, file: Path, show: Callable[[str, str], 
     """Have the owner sign in: `show` gets an address and the code to enter there; the tokens are kept in the file.
     Raises ToolError."""
     try:
-        begun = await ask(config, config.device_url, Code, scope=config.scope)
+        begun = await post_form(config, config.device_url, Code, scope=config.scope)
         show(clean(begun.verification_uri), clean(begun.user_code))
         form = {"grant_type": DEVICE, "device_code": begun.device_code}
         interval, end = begun.interval, time.monotonic() + begun.expires_in
         while (left := end - time.monotonic()) > 0:
             await asyncio.sleep(min(interval, left))
             try:
-                keep(config, file, await ask(config, config.token_url, Issued, **form))
+                save_tokens(config, file, await post_form(config, config.token_url, Issued, **form))
                 return
             except Refused as error:
                 if str(error) not in ("authorization_pending", "slow_down"):
@@ -93,12 +93,12 @@ async def access_token(config: AccountConfig, file: Path) -> str:
         return kept.access_token
     try:
         form = {"grant_type": "refresh_token", "refresh_token": kept.refresh_token}
-        issued = await ask(config, config.token_url, Issued, **form)
+        issued = await post_form(config, config.token_url, Issued, **form)
     except Refused as error:
         why = f"The sign-in to the mail account {config.name} has ended ({error}): {again}"
         raise ToolError(why) from None
     issued.refresh_token = issued.refresh_token or kept.refresh_token
-    return keep(config, file, issued)
+    return save_tokens(config, file, issued)
 
 
 def tokens_in(config: AccountConfig, file: Path) -> Tokens | None:
@@ -110,7 +110,7 @@ def tokens_in(config: AccountConfig, file: Path) -> Tokens | None:
     return None
 
 
-def keep(config: AccountConfig, file: Path, issued: Issued) -> str:
+def save_tokens(config: AccountConfig, file: Path, issued: Issued) -> str:
     """Write the issued tokens to the file; return the access token."""
     until, of = time.time() + issued.expires_in, {"client_id": config.client_id}
     kept = Tokens(**issued.model_dump(), **of, token_url=config.token_url, expires_at=until)
@@ -120,7 +120,7 @@ def keep(config: AccountConfig, file: Path, issued: Issued) -> str:
     return kept.access_token
 
 
-async def ask(config: AccountConfig, url: str, kind: type[T], **form: str) -> T:
+async def post_form(config: AccountConfig, url: str, kind: type[T], **form: str) -> T:
     """Post a form to the sign-in server; return its answer as a `kind`. Raises Refused, ToolError if none comes."""
     form["client_id"] = config.client_id
     if config.client_secret_file:

@@ -268,7 +268,7 @@ async def receive(process: LongRunningProcess, incoming: ReceivedMessages, scree
             while line := await process.reader.readuntil(b"\n"):
                 screen.accept(len(line))
                 await screen.accept_values(line)
-                for message in parsed(line):
+                for message in parse_messages(line):
                     screen.look(message)
                     await incoming.send(message)
     except (BrokenServer, asyncio.IncompleteReadError, OSError):
@@ -327,7 +327,7 @@ def entries(value: object) -> int:
     return len(value) + sum(map(entries, value)) if isinstance(value, list) else 0
 
 
-def parsed(line: bytes) -> list[SessionMessage]:
+def parse_messages(line: bytes) -> list[SessionMessage]:
     """Parse the messages of a line; none if the server printed it beside the protocol."""
     try:
         return [SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))]
@@ -335,10 +335,10 @@ def parsed(line: bytes) -> list[SessionMessage]:
         values = [value for value in leading_values(line) if "jsonrpc" in value]
     if not values and (begun := BEGUN.match(line)):
         values = [{"id": int(begun[1]), "result": "broken"}]
-    return [SessionMessage(found) for value in values if (found := accepted(value))]
+    return [SessionMessage(found) for value in values if (found := validate_message(value))]
 
 
-def accepted(value: dict[str, Any]) -> types.JSONRPCMessage | None:
+def validate_message(value: dict[str, Any]) -> types.JSONRPCMessage | None:
     """Validate an object as a message; a broken answer becomes an error, anything else None."""
     accept = types.jsonrpc_message_adapter.validate_python
     try:

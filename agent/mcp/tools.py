@@ -288,14 +288,14 @@ def arguments(tool: ServerTool, words: Sequence[str]) -> dict[str, Any]:
         name, equals, text = word.partition("=")
         if not equals:
             raise UsageError(f"{visible(word)[:80]!r} is no key=value")
-        schema = known(tool, name)
-        value = converted(name, schema, text)
+        schema = schema_of(tool, name)
+        value = convert(name, schema, text)
         if "array" in types(schema) and name in given and isinstance(value, list):
             value = given[name] + value
         elif name in given:
             raise UsageError(f"{name} is given twice")
         given[name] = value
-    return checked(tool, given)
+    return require_all(tool, given)
 
 
 def from_json(tool: ServerTool, text: str) -> dict[str, Any]:
@@ -307,11 +307,11 @@ def from_json(tool: ServerTool, text: str) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise UsageError("standard input must be a JSON object with the arguments")
     for name in given:
-        known(tool, name)
-    return checked(tool, given)
+        schema_of(tool, name)
+    return require_all(tool, given)
 
 
-def checked(tool: ServerTool, given: dict[str, Any]) -> dict[str, Any]:
+def require_all(tool: ServerTool, given: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments. Raises UsageError if a required one is missing."""
     missing = [visible(name) for name in tool.required if name not in given]
     if missing:
@@ -319,7 +319,7 @@ def checked(tool: ServerTool, given: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-def known(tool: ServerTool, name: str) -> dict[str, Any]:
+def schema_of(tool: ServerTool, name: str) -> dict[str, Any]:
     """The schema of an argument, {} if any is allowed. Raises UsageError, with the nearest name, where it is unknown."""
     if name in tool.parameters:
         return tool.parameters[name]
@@ -332,7 +332,7 @@ def known(tool: ServerTool, name: str) -> dict[str, Any]:
     raise UsageError(f"{visible(name)[:80]} is no argument of {tool.name}; {visible(hint)}")
 
 
-def converted(name: str, schema: Mapping[str, Any], text: str) -> Any:
+def convert(name: str, schema: Mapping[str, Any], text: str) -> Any:
     """Convert an argument's text to the first type of its schema that takes it. Raises UsageError where none does."""
     if options := choices(schema):
         for option in options:
@@ -370,7 +370,7 @@ def as_type(kind: str, schema: Mapping[str, Any], name: str, text: str) -> Any:
     if kind == "array":
         items = schema.get("items")
         items = items if isinstance(items, dict) else {}
-        return value if isinstance(value, list) else [converted(name, items, text)]
+        return value if isinstance(value, list) else [convert(name, items, text)]
     return None
 
 
@@ -416,7 +416,7 @@ def content_of(
         raw = said.get("blob") or (said.get("data") if block.get("type") != "text" else None)
         if isinstance(raw, str):
             name = f"{stem}-{len(files) + 1}{ending(str(said.get('mimeType') or ''))}"
-            files[name] = decoded(raw)
+            files[name] = decode_base64(raw)
         elif isinstance(said.get("text"), str):
             texts.append(said["text"])
         elif block.get("type") == "resource_link":
@@ -448,7 +448,7 @@ def ending(kind: str) -> str:
     return found if re.fullmatch(r"\.[a-z0-9]{1,8}", found) else ".bin"
 
 
-def decoded(text: str) -> bytes:
+def decode_base64(text: str) -> bytes:
     """Decode base64, also with "-" and "_", without "=" or as a data: address; b"" for what is none."""
     try:
         return base64.urlsafe_b64decode(f"{text.rpartition(',')[2]}==")

@@ -129,7 +129,7 @@ class ChatTable:
 
     async def get(self, key: str) -> Chat | None:
         row = await self.database.one(CHAT, key)
-        return decoded(row) if row else None
+        return decode_chat(row) if row else None
 
     async def spoken(self, key: str) -> str:
         """The language of a chat's fixed texts, "" if unknown."""
@@ -147,7 +147,7 @@ class ChatTable:
     async def recent(self, limit: int = 100) -> list[Chat]:
         """The chats used last, newest first."""
         sql = f"SELECT {_COLUMNS} FROM chats ORDER BY active_at DESC LIMIT ?"
-        return [decoded(row) for row in await self.database.all(sql, limit)]
+        return [decode_chat(row) for row in await self.database.all(sql, limit)]
 
     async def count(self) -> int:
         return int(await self.database.value("SELECT count(*) FROM chats"))
@@ -237,7 +237,7 @@ ORDER BY c.active_at DESC, c.id DESC LIMIT ?
 """
 
 
-def decoded(row: Row) -> Chat:
+def decode_chat(row: Row) -> Chat:
     """The chat in a row of CHAT."""
     key, title, timezone, settings, conversation, blocked, active, plan, language = row
     known = SETTINGS.validate_json(settings)

@@ -156,10 +156,10 @@ class LedgerTable:
 
     async def verify(self, head: str = "") -> Verification:
         """Check the whole chain, and that it contains `head` and the head last sent to the owners."""
-        sought = dict(filter(None, map(parsed, (await self.told(), head))))
+        sought = dict(filter(None, map(parse_head, (await self.told(), head))))
         before, number, rows, problem = "", 0, 0, ""
         try:
-            if head and not parsed(head):
+            if head and not parse_head(head):
                 raise Broken(f"{head} is no head: it looks like NUMBER:HASH.")
             async for row in self._all():
                 if not rows and row.number > 1:
@@ -230,7 +230,7 @@ class LedgerTable:
         return len(gone)
 
 
-def parsed(head: str) -> tuple[int, str] | None:
+def parse_head(head: str) -> tuple[int, str] | None:
     number, _, hash = head.strip().partition(":")
     return (int(number), hash.lower()) if number.isdecimal() and len(number) < 17 and hash else None
 
@@ -256,7 +256,7 @@ async def tell_head(
 
     A fault is told once a day, since it stays.
     """
-    told = parsed(await ledger.told())
+    told = parse_head(await ledger.told())
     since, db = told[0] if told else 0, ledger.database
     last = await db.value("SELECT max(number) FROM ledger") or 0
     new = await db.value("SELECT 1 FROM ledger WHERE number > ? AND at < ? LIMIT 1", since, before)

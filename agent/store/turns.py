@@ -122,7 +122,7 @@ class TurnTable:
             )
         turn = OpenTurn(*turns[0]) if turns else None
         waiting = tuple(inbox.inbox_row(row) for row in rows)
-        chat_row = chats.decoded(known[0]) if known else None
+        chat_row = chats.decode_chat(known[0]) if known else None
         return PendingWork(chat_row, frozen[0][0] if frozen else None, turn, waiting)
 
     async def unfinished(self, chat: str) -> OpenTurn | None:

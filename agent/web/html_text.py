@@ -103,7 +103,7 @@ def main(charset: str, kind: str, word: str) -> None:
     For kind "html" with an address as `word` that is the main part as Markdown; for kind "grep" the lines that
     match `word`; for kind "feed" its entries. An isolated interpreter runs this (agent.web.fetch.page_text).
     """
-    text = decoded(sys.stdin.buffer.read(), charset, html=kind == "html")
+    text = decode_page(sys.stdin.buffer.read(), charset, html=kind == "html")
     if kind == "html":
         text = markdown(text, word) if word else html_text(text)
     elif kind == "grep":
@@ -141,7 +141,7 @@ def feed_entries(xml: str) -> Iterator[str]:
             yield f"{key}\t{found['title']} {found['link']}".rstrip()
 
 
-def decoded(page: bytes, charset: str = "", *, html: bool) -> str:
+def decode_page(page: bytes, charset: str = "", *, html: bool) -> str:
     """Decode by the first known of byte order mark, the response's `charset`, and the page's own <meta>; without
     one as UTF-8, or as Windows-1252 if that fails, like browsers (https://encoding.spec.whatwg.org)."""
     mark = next((encoding for bom, encoding in MARKS_OF_ORDER if page.startswith(bom)), "")
@@ -336,12 +336,12 @@ class MainText(PageText):
         if name == "h1":
             self._titled = len(self._pieces)
         if name == "base":
-            self._address = joined(self._address, attributes.get("href", "")) or self._address
+            self._address = link_target(self._address, attributes.get("href", "")) or self._address
         if name == "a":
             self._end_link()
             self._anchors += 1
             href = attributes.get("href", "") if self._anchors <= MOST_LINKS else ""
-            if address := joined(self._address, href):
+            if address := link_target(self._address, href):
                 self._link = len(self._pieces), address
                 self._pieces.append("")
         super().start(name, tag)
@@ -446,7 +446,7 @@ def attributes_of(tag: str) -> dict[str, str]:
     return {name.lower(): unescaped(value.strip("\"'")) for name, value in found}
 
 
-def joined(address: str, target: str) -> str:
+def link_target(address: str, target: str) -> str:
     """The address of the web that a link leads to, without fragment; empty for any other, and the page itself."""
     if target.strip()[:1] in ("", "#"):
         return ""

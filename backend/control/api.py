@@ -235,7 +235,7 @@ class Api:
                     )
         except ValidationError as error:
             await socket.close(
-                code=WSCloseCode.INVALID_TEXT, message=sentence(error).encode()[:100]
+                code=WSCloseCode.INVALID_TEXT, message=describe_invalid(error).encode()[:100]
             )
         finally:
             request.app[LEASES].discard(socket)
@@ -301,14 +301,14 @@ async def plain_errors(
     try:
         return await handler(request)
     except ValidationError as error:
-        return web.Response(status=400, text=sentence(error))
+        return web.Response(status=400, text=describe_invalid(error))
     except DrawFailed as error:
         return web.Response(status=404, text=str(error))
     except NotReady as error:
         return web.json_response(Phrase.of(error).data(), status=503)
 
 
-def sentence(error: ValidationError) -> str:
+def describe_invalid(error: ValidationError) -> str:
     first = error.errors()[0]
     return ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
 

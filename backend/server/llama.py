@@ -124,7 +124,7 @@ class LlamaServer:
         return Slots(
             processing=any(slot.get("is_processing") for slot in rows),
             marks=tuple(mark(slot) for slot in rows),
-            decoded=sum(decoded(slot) for slot in rows if slot.get("is_processing")),
+            decoded=sum(decoded_tokens(slot) for slot in rows if slot.get("is_processing")),
         )
 
     async def render(
@@ -253,10 +253,10 @@ async def llama_server(
 def mark(slot: Mapping[str, Any]) -> tuple[int, int, int]:
     task = int(slot.get("id_task") or 0)
     read = int(slot.get("n_prompt_tokens_processed") or 0)
-    return task, read, decoded(slot)
+    return task, read, decoded_tokens(slot)
 
 
-def decoded(slot: Mapping[str, Any]) -> int:
+def decoded_tokens(slot: Mapping[str, Any]) -> int:
     following = slot.get("next_token")
     rows = following if isinstance(following, list) else [following or {}]
     return sum(int(row.get("n_decoded") or 0) for row in rows)

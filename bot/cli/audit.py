@@ -8,7 +8,7 @@ from datetime import datetime
 import click
 
 from agent.sandbox.output_buffer import visible
-from agent.store.ledger import LedgerRow, Verification, parsed
+from agent.store.ledger import LedgerRow, Verification, parse_head
 from agent.timezones import local_time
 from bot.cli.command import Failed, Misused, Options, json_option, runs
 from bot.cli.holder_client import change
@@ -39,7 +39,7 @@ async def command(
     settings, rows = options.settings, list[LedgerRow]()
     if not (settings.state_dir / DATABASE).exists():
         raise Failed(f"There is no state at {settings.state_dir} yet.")
-    if head and not parsed(head):
+    if head and not parse_head(head):
         raise Misused(f"{head} is no head: it looks like NUMBER:HASH.")
     async with open_state_read_only(settings) as store:
         found = await store.ledger.verify(head or "")

@@ -63,7 +63,7 @@ class RoomMessage:
         return me.lower() in self.body.lower() or spoken_to(self.body, name) is not None
 
 
-def parsed(room: str, event: dict[str, Any]) -> RoomMessage:
+def parse_message(room: str, event: dict[str, Any]) -> RoomMessage:
     """Parse an m.room.message. Raises ValueError, TypeError or KeyError for anything else."""
     content = event["content"]
     relation = content.get("m.relates_to") or {}

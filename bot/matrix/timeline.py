@@ -47,7 +47,7 @@ from bot.matrix.homeserver import (
 from bot.matrix.incoming_message import (
     RoomMessage,
     incoming_message,
-    parsed,
+    parse_message,
     words,
 )
 from bot.matrix.keyboards import KeyboardStore, chosen_button
@@ -140,7 +140,7 @@ class Timeline:
         if not event.get("content"):
             return  # redacted before it was read
         try:
-            message = parsed(room.id, event)
+            message = parse_message(room.id, event)
             self._remember(message)
             if message.sender == self.me:
                 transaction = str((event.get("unsigned") or {}).get("transaction_id"))
@@ -240,7 +240,7 @@ class Timeline:
                 raw = await self._channel.server.get(room_path(room.id, "event", event))
                 if raw["type"] == "m.room.encrypted":
                     raw = self._encryption.decrypt(room.id, raw)
-                self._remember(parsed(room.id, raw))
+                self._remember(parse_message(room.id, raw))
         found = self._recent.get(event)
         return found if found and found.room == room.id else None
 

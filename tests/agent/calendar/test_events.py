@@ -8,11 +8,11 @@ import pytest
 
 from agent.calendar.events import (
     NotPossible,
-    added,
     instances,
-    moved,
+    make_event,
+    move_instance,
     parsed,
-    removed,
+    remove_instance,
     to_zone,
 )
 from agent.calendar.spans import Time, span_text
@@ -203,11 +203,11 @@ def at(text: str) -> datetime:
 def move(raw: str, told: str, start: str, end: str) -> str:
     """The object with the entry moved that reads so; days where there is no clock."""
     times = [at(each) if ":" in each else date.fromisoformat(each) for each in (start, end)]
-    return moved(raw, slot_of(raw, told), *times).decode()
+    return move_instance(raw, slot_of(raw, told), *times).decode()
 
 
 def remove(raw: str, told: str) -> str:
-    return (removed(raw, slot_of(raw, told)) or b"").decode()
+    return (remove_instance(raw, slot_of(raw, told)) or b"").decode()
 
 
 USUAL = [f"Thu 2026-{day} 09:00 to 09:30" for day in ("10-01", "10-08", "10-15", "10-22", "10-29", "11-05")]  # fmt: skip
@@ -290,13 +290,13 @@ def test_a_series_that_was_changed_from_one_of_its_times_on_is_not_changed() -> 
 
 def test_what_is_added_has_its_zone_and_reads_back() -> None:
     properties = {"SUMMARY": "Tea, and; more\nlines", "RRULE": {"FREQ": "WEEKLY"}}
-    raw = added(at("2026-10-01 09:00"), at("2026-10-01 10:00"), properties).decode()
+    raw = make_event(at("2026-10-01 09:00"), at("2026-10-01 10:00"), properties).decode()
     days = ("01", "08", "15")
     assert seen(raw, last="2026-10-16") == [f"Thu 2026-10-{day} 09:00 to 10:00" for day in days]
     (own,) = parsed(raw).events
     assert own["SUMMARY"] == "Tea, and; more\nlines" and own["UID"] and own["DTSTAMP"]
     assert "BEGIN:VTIMEZONE" in raw and "DTSTART;TZID=Europe/Paris:20261001T090000" in raw
-    raw = added(date(2026, 10, 1), date(2026, 10, 3), {}).decode()
+    raw = make_event(date(2026, 10, 1), date(2026, 10, 3), {}).decode()
     assert seen(raw) == ["Thu 2026-10-01 to Fri 2026-10-02, all day"]
     assert "DTSTART;VALUE=DATE:20261001" in raw
 

@@ -18,7 +18,7 @@ from agent.errors import UsageError
 from agent.mcp import connection
 from agent.mcp import servers as tool_servers
 from agent.mcp.config import BrokenServer
-from agent.mcp.tools import ServerTool, arguments, known, tools_of
+from agent.mcp.tools import ServerTool, arguments, schema_of, tools_of
 from agent.tools.bash import bash
 from fakes.patience import soon
 from fakes.sandbox_box import Box
@@ -134,7 +134,7 @@ def test_names_of_arguments_cost_little() -> None:
     tool = described(properties={letters: {}}, required=[{}, letters])
     assert list(tool.required) == [letters]
     with pytest.raises(UsageError, match="is no argument of say"):
-        known(tool, letters[::-1])
+        schema_of(tool, letters[::-1])
     with pytest.raises(UsageError, match="more than 1,000 words"):
         arguments(described(properties={"a": {"type": "array"}}), ["a=1"] * 60_000)
 
@@ -321,7 +321,7 @@ def test_a_line_of_millions_of_values_is_left_at_once() -> None:
 
 @pytest.mark.parametrize(("line", "count"), MESSAGES.values(), ids=MESSAGES)
 def test_the_messages_of_a_line(line: bytes, count: int) -> None:
-    found = connection.parsed(line + b"\n")
+    found = connection.parse_messages(line + b"\n")
     assert len(found) == count
     for each in found:
         assert getattr(each.message, "id", 1) == 1 and each.message.model_dump_json().encode()
@@ -339,14 +339,14 @@ def test_the_messages_of_a_line(line: bytes, count: int) -> None:
     ],
 )
 def test_a_broken_answer_is_an_error_of_its_request(end: bytes) -> None:
-    (found,) = connection.parsed(b'{"jsonrpc":"2.0","id":1,' + end + b"\n")
+    (found,) = connection.parse_messages(b'{"jsonrpc":"2.0","id":1,' + end + b"\n")
     assert isinstance(found.message, types.JSONRPCError) and found.message.id == 1
 
 
 @pytest.mark.parametrize("line", NOISE, ids=lambda line: ascii(line[:60]))
 def test_a_line_that_is_no_message_is_noise(line: bytes) -> None:
     for _ in range(200):
-        assert connection.parsed(line + b"\n") == []
+        assert connection.parse_messages(line + b"\n") == []
 
 
 async def test_noise_in_the_middle_of_a_call_ends_no_server(servers: FakeServers) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.web.html_text import decoded, html_text, markdown
+from agent.web.html_text import decode_page, html_text, markdown
 from fakes.cases import cases
 
 PAGES = Path(__file__).with_name("pages")
@@ -116,9 +116,9 @@ HTTP_EQUIV = "<meta http-equiv=Content-Type content='text/html; charset={}'><p>{
          "neither", "cut"],
 )  # fmt: skip
 def test_the_encoding_is_that_of_the_page(page: bytes, charset: str, words: str) -> None:
-    assert decoded(page, charset, html=True).endswith(words)
+    assert decode_page(page, charset, html=True).endswith(words)
 
 
 def test_a_text_does_not_tell_its_encoding_by_html() -> None:
     text = "<meta charset=windows-1251> zoë"
-    assert decoded(text.encode(), html=False) == text
+    assert decode_page(text.encode(), html=False) == text

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bot.intake import Quotation
-from bot.matrix.incoming_message import incoming_message, parsed
+from bot.matrix.incoming_message import incoming_message, parse_message
 from fakes.words import saying
 
 
@@ -16,7 +16,7 @@ def said(**relation: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("ours", [True, False])
 def test_who_calls_themselves_you_is_not_the_bot(ours: bool) -> None:
-    message = parsed("!r:x", said(**{"m.in_reply_to": {"event_id": "$1"}}))
+    message = parse_message("!r:x", said(**{"m.in_reply_to": {"event_id": "$1"}}))
     quote = Quotation("you", "do this", ours=ours)
     row = incoming_message(message, sender="", me=("@b:x",), quote=quote, origin="owner")
     assert row.quote == "you: do this"

@@ -10,7 +10,7 @@ from bot.intake import CUT, LONGEST, Quotation
 from bot.matrix.channel import message_type
 from bot.matrix.encryption import MEGOLM, Encryption
 from bot.matrix.homeserver import Homeserver, HomeserverAway
-from bot.matrix.incoming_message import incoming_message, parsed, words
+from bot.matrix.incoming_message import incoming_message, parse_message, words
 from bot.matrix.session import MatrixSession
 from fakes.matrix_person import MatrixPerson
 from fakes.matrix_running import MatrixScenario
@@ -75,8 +75,10 @@ def test_a_file_is_sent_as_what_it_is(name: str, mime: str, kind: str) -> None:
 def test_what_is_answered_comes_whole_or_the_cut_is_marked(
     content: dict[str, Any], line: str, files: int
 ) -> None:
-    earlier = parsed("!r:x", event(**content))
-    message = parsed("!r:x", event(**{"m.relates_to": {"m.in_reply_to": {"event_id": "$1"}}}))
+    earlier = parse_message("!r:x", event(**content))
+    message = parse_message(
+        "!r:x", event(**{"m.relates_to": {"m.in_reply_to": {"event_id": "$1"}}})
+    )
     quote = Quotation("they", words(earlier, ()), files=earlier.files)
     row = incoming_message(message, sender="", me=(), quote=quote, origin="owner")
     assert row.quote == line
@@ -124,7 +126,7 @@ A = '<a href="https://a.b/1">here</a>'
     ],
 )  # fmt: skip
 def test_links_of_the_formatted_body_alone_are_read(body: str, html: str, read: str) -> None:
-    message = parsed("!r:x", event(body=body, format=HTML, formatted_body=html))
+    message = parse_message("!r:x", event(body=body, format=HTML, formatted_body=html))
     assert words(message, ()) == read
 
 
@@ -137,7 +139,7 @@ def test_links_of_the_formatted_body_alone_are_read(body: str, html: str, read: 
     ],
 )  # fmt: skip
 def test_a_formatted_body_that_is_no_html_loses_no_word(html: str) -> None:
-    message = parsed("!r:x", event(body="here", format=HTML, formatted_body=html))
+    message = parse_message("!r:x", event(body="here", format=HTML, formatted_body=html))
     assert words(message, ()) == "here"
 
 
@@ -174,7 +176,7 @@ async def test_a_key_is_asked_for_whatever_its_session_is_called(
     ],
 )
 def test_a_longer_word_is_not_the_bots_name(body: str, read: str) -> None:
-    message = parsed("!r:x", event(body=body))
+    message = parse_message("!r:x", event(body=body))
     assert words(message, ("@v:x", "Voltaire")) == read
     if "Voltaire" in body and not body.startswith("look"):
         assert message.mentions("@v:x", "Voltaire") == (read != body)
@@ -186,9 +188,9 @@ def test_an_answer_in_a_thread_is_one_unless_it_says_otherwise() -> None:
         "event_id": "$0",
         "m.in_reply_to": {"event_id": "$1"},
     }
-    assert parsed("!r:x", event(**{"m.relates_to": relation})).answers == "$1"
+    assert parse_message("!r:x", event(**{"m.relates_to": relation})).answers == "$1"
     relation["is_falling_back"] = True
-    assert parsed("!r:x", event(**{"m.relates_to": relation})).answers == ""
+    assert parse_message("!r:x", event(**{"m.relates_to": relation})).answers == ""
 
 
 MESSAGES = [

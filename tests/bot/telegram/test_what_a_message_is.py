@@ -12,7 +12,7 @@ from agent.sandbox.sandbox import Sandboxes
 from agent.voice.speech_to_text import SpeechRecognizer, SpeechToText
 from bot.commands.table import is_known
 from bot.intake import CUT, LONGEST
-from bot.matrix.incoming_message import parsed
+from bot.matrix.incoming_message import parse_message
 from bot.telegram.handlers import is_command
 from bot.telegram.incoming_message import message_text, quotation, strangers_text
 from fakes import recordings
@@ -262,7 +262,7 @@ ORDERS = [
 @pytest.mark.parametrize("text", SENTENCES + ORDERS)
 def test_a_sentence_that_begins_like_a_command_is_none(text: str) -> None:
     ours = is_command(message(text=text, chat={"id": 1, "type": "private"}), ME)
-    command = parsed("!r:x", event(body=text)).command
+    command = parse_message("!r:x", event(body=text)).command
     assert ours == (text in ORDERS)
     if command and "stauts" not in text:
         assert is_known(*command) == ours
