@@ -117,8 +117,8 @@ def suspended_seconds() -> float:
 
 
 def available_mib() -> float:
-    """Host memory available without swapping, or less where a container's limit is lower: files that it has read
-    give way."""
+    """MiB of host memory available without swapping, at most what the container's limit leaves; cached files count
+    as available."""
     lines = Path("/proc/meminfo").read_text("utf-8").splitlines()
     host = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")) / 1024
     try:

@@ -59,7 +59,7 @@ class NotReady(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds. Tests make them short."""
+    """Waits and limits in seconds, which tests make short."""
 
     first_pause: float = FIRST_S
     retry: float = RETRY_S

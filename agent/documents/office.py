@@ -391,7 +391,7 @@ def word(files: zipfile.ZipFile) -> tuple[list[Block], bool]:
 
 
 def framed(header: Flow, flow: Flow, footer: Flow) -> list[Block]:
-    """The text between its pages' header and footer, each line of which is given once."""
+    """The blocks of a text, with those of its page headers before and its footers after, each of these once."""
     above, below = (list(dict.fromkeys(each.blocks)) for each in (header, footer))
     return [*above, *flow.blocks, *below]
 

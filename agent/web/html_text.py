@@ -435,7 +435,7 @@ def covered(regions: list[Region], count: int) -> list[bool]:
 
 
 def unescaped(raw: str) -> str:
-    """The text with its entities; `html` fails for the number of one that has thousands of digits."""
+    """Decode entities; their digits are bounded first, as `html` raises ValueError for thousands of them."""
     return unescape(re.sub(r"&#0*(\d{1,9})\d*", r"&#\1", raw)) if "&" in raw else raw
 
 
@@ -482,7 +482,7 @@ RAISED = str.maketrans("0123456789+-−=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻
 
 
 def marked(text: str, *, raised: bool, struck: bool = False) -> str:
-    """Text with what its place and lines mean: 10² is not 102, and what is struck out does not hold."""
+    """Write raised digits as such (10² is not 102), and what is struck out between "~~"."""
     if raised and re.fullmatch(r"[\d+\-−=()n\s]+", text):
         text = text.translate(RAISED)
     return f"~~{text}~~" if struck and text.strip() else text

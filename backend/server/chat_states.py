@@ -120,7 +120,7 @@ class ChatStates:
             file.path.unlink(missing_ok=True)
 
     async def save(self, chat: str) -> None:
-        """Save the slot, which holds the chat's prompt, unless what is new in it is read as fast."""
+        """Save the slot, which holds the chat's prompt, unless what is new in it is read as fast as written."""
         self.unsaved.discard(chat)
         before = self._file(chat) if self._identity else None
         tokens, speed = self.live.get(chat, 0), self._read_speed or (before.speed if before else 0)

@@ -44,10 +44,8 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class StallLimits:
-    """Seconds without progress after which the server counts as hung.
-
-    `silent_seconds`: as long it may be silent while it works, if that is longer.
-    """
+    """A server counts as hung after `stall_seconds` without progress; one that works but reports nothing only after
+    `silent_seconds`, if that is longer."""
 
     stall_seconds: float = STALL_SECONDS
     silent_seconds: float = 0.0

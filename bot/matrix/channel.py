@@ -422,8 +422,8 @@ class MatrixChannel(Channel):
 
 
 def message_type(mime: str) -> str:
-    """The type of a file's message: sound, films and pictures as such, but an SVG, which is a page that may hold a
-    program, as a file."""
+    """The msgtype of a file's message, such as "m.image"; an SVG, which is a page that may hold a program, is
+    "m.file"."""
     kinds = {"image": "m.image", "audio": "m.audio", "video": "m.video"}
     return kinds.get("" if mime.endswith("xml") else mime.partition("/")[0], "m.file")
 

@@ -225,7 +225,7 @@ class Draft:
         return self.on_day(day, minutes[0] - MIDNIGHT if early else minutes[0])
 
     def today(self, minute: int, or_later: bool) -> datetime:
-        """Return this minute of today, ahead if it can be; with `or_later` tomorrow's if it is past."""
+        """That minute of today or, if it is past, 12 hours later if words allow that; with `or_later`, else tomorrow's."""
         day, minute_of_day = self.now.date(), minute % MIDNIGHT
         today, other, tomorrow = (self.on_day(day, minute_of_day + more) for more in (0, 720, MIDNIGHT))  # fmt: skip
         if today > self.now:

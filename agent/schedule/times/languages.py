@@ -55,7 +55,7 @@ def named(names: str, english: tuple[str, ...], after: str = r"\b") -> Iterator[
 
 
 def numbers(words: str) -> Iterator[Rewriting]:
-    """The words for 1 to 20, and 30."""
+    """The rewriting of the words for 1 to 20 and 30, given in that order, to digits."""
     longest_first = " ".join(reversed(words.split()))
     return named(longest_first, tuple(map(str, [30, *range(20, 0, -1)])))
 

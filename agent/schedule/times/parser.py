@@ -440,7 +440,7 @@ def clock_clause(draft: Draft, match: re.Match[str]) -> None:
 
 
 def clock_of(text: str) -> Clock:
-    """One time of day; an hour up to 12, without a leading zero, am or pm, may be in either half."""
+    """Parse a time of day; an hour of 1 to 12 without "0", am or pm may mean morning or evening. Raises NotUnderstood."""
     if text in CLOCK_WORDS:
         return Clock(CLOCK_WORDS[text])
     if found := re.match(r"(?:an? )?(\w+)(?: minutes?)? (past|to|after|before) (.+)", text):
