@@ -16,6 +16,7 @@ from bot.matrix.rooms import SOURCE, RoomKey
 
 FILE_SETTLE = 0.8  # seconds; a file without a caption: the question often follows
 MOST_HTML = 60_000  # characters; an event has 65,536 bytes
+MOST_LINKS = 100  # of a message, for each of which its text is looked through
 FALLBACK = re.compile(r"\A(?:> ?[^\n]*\n)+\n?")  # what older apps put above a reply
 COMMAND = re.compile(r"(?i)[/!]([a-z_]+)(?:\s+(.*))?\Z", re.DOTALL)
 KINDS: dict[str, Literal["photo", "document", "audio", "video"]] = {
@@ -180,10 +181,10 @@ def with_links(body: str, html: str) -> str:
     if len(html) <= MOST_HTML:
         with suppress(AssertionError, ValueError):  # of HTMLParser, at "<![" without its end
             links.feed(html)
-    for before, words, address in reversed(links.found):
-        ends = [found.end() for found in re.finditer(re.escape(words), body)] if words else []
-        end = ends[min(before.count(words), len(ends) - 1)] if ends else len(body)
-        if not re.search(rf"{re.escape(address.rstrip('/'))}/?(?![\w/?#&=%~.-]*\w)", body):
+    for before, words, address in reversed(links.found[:MOST_LINKS]):
+        rest = body.split(words, before.count(words) + 1)[-1] if words else ""
+        end = len(body) - (len(rest) if rest != body else 0)
+        if not re.search(rf"{re.escape(address.rstrip('/'))}/?(?![/?#&=%~.-]{{0,9}}\w)", body):
             told = f"{told[:end]} ({address}){told[end:]}"
     return told
 

@@ -1,6 +1,8 @@
 """Paths that are no commands, and answers to files and long posts."""
 
+import re
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
@@ -128,6 +130,30 @@ A = '<a href="https://a.b/1">here</a>'
 def test_links_of_the_formatted_body_alone_are_read(body: str, html: str, read: str) -> None:
     message = parse_message("!r:x", event(body=body, format=HTML, formatted_body=html))
     assert words(message, ()) == read
+
+
+LINK = '<a href="{}">{}</a>'
+ALL_LINKS = {  # each text as long as an event can be
+    "the same letter": ("a" * 30_000, LINK.format("b", "a") * 1_700),
+    "the same address": ("a" * 30_000, LINK.format("a", "b") * 1_700),
+    "parts of an address": ("x/" * 15_000, LINK.format("x/", "b") * 1_600),
+    "dots": ("." * 30_000, LINK.format(".", "b") * 1_700),
+    "dots and a letter": ("." * 30_000 + "x", LINK.format("....", ".") * 1_500),
+    "other addresses": ("a" * 30_000, "".join(LINK.format(n, "a") for n in range(1_500))),
+    "words and words": ("a b " * 7_500, LINK.format("c", "a b") * 1_500),
+    "no words": ("a" * 30_000, LINK.format("b", "") * 1_700),
+    "long words": ("ab" * 15_000, LINK.format("b", "ab" * 14_000)),
+    "tags within": ("a" * 30_000, ("<b>" + LINK.format("b", "a") + "</b>") * 1_200),
+}
+
+
+@pytest.mark.parametrize(("body", "html"), ALL_LINKS.values(), ids=ALL_LINKS)
+def test_a_message_of_links_alone_holds_up_nobody(body: str, html: str) -> None:
+    """Of 65 kB took 4 to 60 s, in which nobody was answered."""
+    began = process_time()
+    message = parse_message("!r:x", event(body=body, format=HTML, formatted_body=html))
+    assert process_time() - began < 2
+    assert re.sub(r" \([^()]*\)", "", words(message, ())) == body
 
 
 @pytest.mark.parametrize(
