@@ -39,7 +39,7 @@ LARGEST_WINDOW = 1 << 27
 # Of llama.cpp, vLLM, OpenRouter, Groq, Mistral, Novita, TabbyAPI, LiteLLM, GitHub Models, Gemini, TGI, Copilot and
 # others, as letters alone: each is also written in other ways.
 WINDOW_KEY = re.compile(
-    r"(loaded|max|num|n|total)?(context|ctx)(window(tokens|size)?|len|length|limit|size|slot|perseq|tokens)?"
+    r"(loaded|max|num|n|total)?(context|ctx)(window(tokens|size)?|len|length|limit|size|slot|(per)?seq|tokens)?"
     r"|max(model|seq|sequence|input|prompt|total)(len|length|tokens)|(input)?tokenlimit|maxkvsize|sessionlen"
 )
 STARTED_BY = (
@@ -51,7 +51,7 @@ STARTED_BY = (
     "env",
     "config",
 )  # a command, or settings
-SIZE_OPTIONS = "c|ctx|num_ctx|LLAMA_ARG_CTX_SIZE|(?:ctx|context|max-(?:model|seq|kv))[-_]?(?:size|len|length)|session-len"
+SIZE_OPTIONS = "c|ctx|num_ctx|LLAMA_ARG_CTX_SIZE|(?:ctx|context|max[-_](?:model|seq|kv))[-_]?(?:size|len|length)|session-len"
 DEEPEST = 3  # levels of a row that are looked at
 GROWN = 100  # tokens by the client's estimate, 300 bytes: they add to any count
 STALLS = 2
@@ -389,8 +389,8 @@ def read_token_count(value: object) -> int:
     """A number of tokens, also as text ("131,072", "128k"); 0 for anything else."""
     if isinstance(value, str) and (
         digits := re.fullmatch(
-            r"\s*(\d{1,3}(?:[,._\s'’]?\d{3}){0,3}|\d{1,9}|\d{1,4}\.\d)\s*([km]i?)?( ?tokens)?\s*",
-            value.lower(),
+            r"(\d{1,3}(?:[,._\s'’]?\d{3}){0,3}|\d{1,9}|\d{1,4}\.\d)\s*([km]i?)?( ?tokens)?",
+            value.strip().lower(),
         )
     ):
         number = re.sub(r"\D(?!\d$)", "", digits[1])

@@ -191,6 +191,15 @@ ROWS = {
     "one and a zero": ({"context_length": "1.0M"}, 1_000_000),
     "apostrophes": ({"context_length": "32'768"}, 32768),
     "a narrow space": ({"context_length": "32\u202f768"}, 32768),
+    "llama-swap of vLLM, underscores": ({"cmd": "vllm serve m --max_model_len=16384"}, 16384),
+    "llama-swap of SGLang, underscores": ({"cmd": "launch_server --context_length 8192"}, 8192),
+    "llama-swap of TabbyAPI, underscores": ({"args": ["--max_seq_len", "8192"]}, 8192),
+    "mlx, underscores": ({"env": "MLX=1 max_kv_size=8192"}, 8192),
+    "llama.cpp, a sequence": ({"meta": {"n_ctx": 65536, "n_ctx_seq": 16384}}, 16384),
+    "space around it": ({"context_length": "  8192\n"}, 8192),
+    "endless space": ({"context_length": "1" + " " * 200_000 + "x"}, 0),
+    "space before it": ({"context_length": " " * 200_000 + "8192"}, 8192),
+    "space before its unit": ({"context_length": "8" + " " * 200_000 + "k"}, 8000),
     "no honest number": ({"context_length": 1e308, "n_ctx": 10**12, "ctx_len": "9" * 9999}, 0),
 }
 
