@@ -246,7 +246,7 @@ MARGIN = HEARD_RATE // 2  # samples that are kept before and after what is heard
 VOICED = 3  # windows, the length of the shortest word
 NO_SPEECH = 0.8  # probability; Whisper itself leaves out text above 0.6 if it is unsure of it
 MARKS = re.compile(
-    r"[\[【][^\[\]【】]*[\]】]|[(（][^()（）]*[)）]|\*[^*]*\*|<\|[^|]*\|>|♪[^♪]*♪|[♪♫🎵🎶]"
+    r"[\[【][^\[\]【】]*[\]】]|[(（][^()（）]*[)）]|\*[^*]*\*|<[^<>]*>|\{[^{}]*\}|♪[^♪]*♪|[♪♫🎵🎶]"
 )
 BLANK = re.compile(r"\[\s*blank[_ ]audio\s*\]|<\|nospeech\|>", re.IGNORECASE)
 
@@ -265,23 +265,28 @@ terima kasih telah menonton / cảm ơn các bạn đã theo dõi / شكرا ل�
 最後までご視聴いただきありがとうございました / チャンネル登録をお願いします / 시청해주셔서 감사합니다 / 구독과 좋아요 부탁드립니다 / 谢谢观看 / 中文字幕志愿者 杨茜茜 / 感谢观看 / 谢谢大家观看 / 请不吝点赞 订阅 转发 打赏支持明镜与点点栏目 /
 請不吝點贊訂閱轉發打賞支持明鏡與點點欄目 / abone olmayı unutmayın / 次の動画でお会いしましょう / tack för att du tittade / takk for at du så på / tak fordi du så med /
 kiitos kun katsoitte / děkuji za pozornost / дякую за перегляд / благодаря за гледането / ευχαριστώ που παρακολουθήσατε / תודה שצפיתם / ขอบคุณที่รับชม /
-hvala što pratite kanal / vă mulțumim pentru vizionare / hãy subscribe cho kênh ghiền mì gõ để không bỏ lỡ những video hấp dẫn / undertekster av ai-media /
+hvala što pratite kanal / hvala vam na pažnji / vă mulțumim pentru vizionare / mulțumesc pentru vizionare / kiitos katselusta / dank je wel voor het kijken /
+vielen dank für ihre aufmerksamkeit / n'oubliez pas de vous abonner / iscrivetevi al canale / suscríbete / obrigada por assistir / спасибо за внимание /
+izlediğiniz için teşekkürler / cảm ơn các bạn đã theo dõi và hẹn gặp lại / hãy đăng ký kênh để ủng hộ kênh của mình nhé / 다음 영상에서 만나요 / 구독과 좋아요 부탁드려요 /
+ご視聴いただきありがとうございます / チャンネル登録よろしくお願いします / 高評価とチャンネル登録をお願いします / 明镜需要您的支持 欢迎订阅明镜 / 詞曲 李宗盛 / 作曲 李宗盛 /
+tack för att ni har tittat / tak for at du så med / © transcript emily beynon / transcript emily beynon / translated by releska / ❤️ par soustitreur.com /
+copyright australian broadcasting corporation / hãy subscribe cho kênh ghiền mì gõ để không bỏ lỡ những video hấp dẫn / undertekster av ai-media /
 優優獨播劇場——YoYo Television Series Exclusive / phụ đề được thực hiện bởi cộng đồng amara.org / köszönöm, hogy megnézted / grazie per aver guardato il video
 """.split("/")
 )
 MUTTERED = frozenset(
     "bye byebye goodbye thankyou thanks ok okay oh so hmm mhm uh danke tschüss merci aurevoir gracias adiós"
-    " спасибо пока 谢谢 再见 ありがとうございました おやすみなさい 감사합니다".split()
+    " спасибо пока всемпока 谢谢 再见 ありがとうございました おやすみなさい 감사합니다".split()
 )
 # The same, in their variants.
 VARIANTS = re.compile(
-    "(bye)?thank(s|you)(somuch)?for(watching|listening)(thisvideo)?(and(ill)?seeyou(inthenextvideo|nexttime))?|(ill)?seeyouinthenextvideo|you"
-    "|(please|dontforgetto)?likeandsubscribe|pleasesubscribe(to(my|the)channel)?"
+    "(?=.*(for(watching|listening)|(please|to|and|comment)subscribe|nextvideo))(bye|thanks|thankyou|(so|very)much|everyone|for|watching|listening|this|video"
+    "|and|please|dontforgetto|like|comment|share|subscribe|to|my|the|channel|ill|seeyou|in|nextvideo|nexttime)+|you"
     "|dziękujęza(oglądanie|uwagę)|(vielendank|danke)fürszuschauen|mercidavoirregardé((cette|la)vidéo)?|graciasporver(elv[ií]deo)?"
 )
 CREDITS = re.compile(
-    r"(?:由 ?amara|subtit|subtít|untertit|undertext|(?:danske )?tekst|titulky|altyaz|sous-titr|sottotit|legendas|ondertit|napisy|(?:редактор )?субтитр|字幕)"
-    r".*(?:amara|zdf|501|torzok|семкин|qtss|radio-canada|winther|johnyx|m\.k\.|索兰娅|社区|志愿者).*|字幕製作\W.*|amara\.org\W*|(?:copyright )?(?:[sw][wd]r|tv gelderland)(?: mediagroup [\w ]*,)? \d{4}|mbc 뉴스.*입니다\.?|www\.mooji\.org",
+    r"(?:由 ?amara|小編字幕|한글자막|subtit|subtít|untertit|undertext|(?:danske )?tekst|titulky|altyaz|sous-titr|sottotit|legendas|ondertit|napisy|(?:редактор |добавил )?субтитр|字幕)"
+    r".*(?:amara|zdf|501|torzok|семкин|синецк|«симон»|qtss|radio-canada|soustitreur|mfp|fr \d{4}|geiges|steamteamextra|btistudios|text service|winther|johnyx|m\.k\.|索兰娅|社区|社區|志愿者|한효정).*|字幕製作\W.*|자막 제공 및 광고를.*|amara\.org\W*|(?:copyright )?(?:[sw][wd]r|tv gelderland)(?: mediagroup [\w ]*,)? \d{4}|mbc 뉴스.*입니다\.?|www\.mooji\.org",
     re.IGNORECASE,
 )
 
@@ -312,13 +317,13 @@ def spoken_words(text: str, *, steady: bool = False) -> str:
     """The text without marks of silence; "" where it is only what Whisper writes when nobody speaks. In a `steady`
     sound that is also what people do say, such as "bye"."""
     text = " ".join(BLANK.sub(" ", text).split())
-    if not any(map(str.isalnum, MARKS.sub("", text))):
+    if not any(map(str.isalnum, said := MARKS.sub(" ", text).strip())):
         return ""
-    sentences = [*filter(None, map(letters, re.split(r"(?<=[.!?。！？])\s*", text)))]
+    sentences = [*filter(None, map(letters, re.split(r"(?<=[.!?。！？])\s*", said)))]
     # Beside such a sentence a muttered one is nobody's either: "Thanks for watching! Bye!"
     muttered = MUTTERED if steady or any(map(is_phantom, sentences)) else ()
-    nobody = is_phantom(letters(text)) or all(is_phantom(s) or s in muttered for s in sentences)
-    return "" if nobody or CREDITS.fullmatch(text) else text
+    nobody = is_phantom(letters(said)) or all(is_phantom(s) or s in muttered for s in sentences)
+    return "" if nobody or CREDITS.fullmatch(said) else text
 
 
 def is_phantom(said: str) -> bool:

@@ -84,6 +84,48 @@ NOBODY = [
     "Köszönöm, hogy megnézted!",
     "Grazie per aver guardato il video!",
     "Hãy subscribe cho kênh Ghiền Mì Gõ Để không bỏ lỡ những video hấp dẫn",
+    "Sous-titrage FR 2021",
+    "Sous-titrage MFP.",
+    "Sous-titres par SousTitreur.com",
+    "❤️ par SousTitreur.com",
+    "Untertitel von Stephanie Geiges",
+    "Thanks for watching and don't forget to like and subscribe.",
+    "Thanks for watching! Please subscribe and like.",
+    "Don't forget to subscribe!",
+    "Please like, comment and subscribe.",
+    "Subtitles by Steamteamextra",
+    "© transcript Emily Beynon",
+    "Translated by Releska",
+    "Copyright Australian Broadcasting Corporation",
+    "¡Suscríbete!",
+    "Obrigada por assistir.",
+    "Редактор субтитров А.Синецкая Корректор А.Егорова",
+    "Субтитры подогнал «Симон»",
+    "Добавил субтитры DimaTorzok",
+    "Спасибо за внимание!",
+    "Undertexter: Stina Hedin www.btistudios.com",
+    "Danske tekster af Jesper Buhl Scandinavian Text Service 2018",
+    "İzlediğiniz için teşekkürler.",
+    "小編字幕由Amara.org社區提供",
+    "明镜需要您的支持 欢迎订阅明镜",
+    "詞曲 李宗盛",
+    "한글자막 by 한효정",
+    "자막 제공 및 광고를 포함하고 있습니다",
+    "다음 영상에서 만나요!",
+    "ご視聴いただきありがとうございます。",
+    "高評価とチャンネル登録をお願いします",
+    "Iscrivetevi al canale!",
+    "{silence}",
+    "<noise>",
+    "Kiitos katselusta!",
+    "Cảm ơn các bạn đã theo dõi và hẹn gặp lại.",
+    "N'oubliez pas de vous abonner !",
+    "Vielen Dank für Ihre Aufmerksamkeit.",
+    "Hvala vam na pažnji.",
+    "Dank je wel voor het kijken.",
+    "Tack för att ni har tittat!",
+    "(soft piano music) Thanks for watching!",
+    "[Music] Thank you for watching.",
 ]
 
 
@@ -115,6 +157,19 @@ def test_what_whisper_writes_of_silence_is_nobodys_words(text: str) -> None:
         "Thanks for watching the kids. Bye!",
         "WDR Nachrichten von 2021",
         "字幕が見えません",
+        "Like",
+        "Subscribe",
+        "Please share the video.",
+        "Watching the video.",
+        "See you next time.",
+        "I want to subscribe.",
+        "Subtitles by tomorrow, please.",
+        "Untertitel für den Film erstellen.",
+        "Субтитры для Симона готовы?",
+        "Sous-titres pour la vidéo.",
+        "Note {x}: buy milk",
+        "Vielen Dank für Ihre Aufmerksamkeit, Frau Meier.",
+        "자막 만들어 줘",
     ],
 )
 def test_what_people_say_stays(text: str) -> None:
@@ -127,7 +182,7 @@ def sound(seconds: float, loud: int) -> "array[int]":
 
 
 MUTTERED = ["Bye.", "Bye", "Bye-bye!", "Bye. Bye. Bye.", "Thank you.", "Thanks. Bye.", "Okay.", "Oh.", "Hmm.", "Danke.", "Tschüss!",
-            "Merci.", "Gracias.", "Пока.", "谢谢。", "再见！", "ありがとうございました。", "감사합니다."]  # fmt: skip
+            "Merci.", "Gracias.", "Пока.", "Всем пока!", "谢谢。", "再见！", "ありがとうございました。", "감사합니다."]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", MUTTERED)
