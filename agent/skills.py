@@ -149,16 +149,23 @@ def front_matter(text: str) -> dict[str, str]:
     if lines[0].strip() != "---":
         return {}
     found: dict[str, list[str]] = {}
-    key = ""
+    key, block = "", False
     for line in lines[1:]:
         if line.strip() == "---":
             return {key: _unquoted(" ".join(filter(None, parts))) for key, parts in found.items()}
-        if match := re.match(r"([A-Za-z][\w-]*):(?:\s+(.*))?$", line):
-            key, value = match[1], (match[2] or "").strip()
-            found[key] = [] if value in (">", "|", ">-", "|-") else [value]
+        if match := re.match(r"([\"']?)([A-Za-z][\w-]*)\1 *:(?:\s+(.*))?$", line):
+            key, value = match[2], _uncommented(match[3] or "")
+            block = re.fullmatch(r"[>|][-+\d]*", value) is not None
+            found[key] = [] if block else [value]
         elif key and line.startswith((" ", "\t")):
-            found[key].append(line.strip())
+            found[key].append(line.strip() if block else _uncommented(line))
     return {}
+
+
+def _uncommented(line: str) -> str:
+    """Remove a comment that holds no quotation mark, as what is quoted may hold " #"."""
+    value, _, comment = f" {line}".partition(" #")
+    return (line if {*comment} & {*"\"'"} else value).strip()
 
 
 def _unquoted(value: str) -> str:

@@ -166,6 +166,34 @@ def test_front_matter_of_the_published_forms() -> None:
     }
 
 
+FORMS = {
+    "comment": ("name: a # by Ada", "description: b # more"),
+    "comments of their own": ("# by Ada\nname: a", "# more\ndescription: b"),
+    "comment behind what is quoted": ('name: "a" # by Ada', "description: 'b' # more"),
+    "keys in quotes": ("'name': a", '"description": b'),
+    "space before the colon": ("name : a", "description  : b"),
+    "folded, with its indent": ("name: a", "description: >2\n  b"),
+    "folded, all lines kept": ("name: a", "description: >+\n  b\n"),
+    "lines, with both": ("name: a", "description: |2-\n  b"),
+    "a comment at its mark": ("name: a", "description: > # folded\n  b"),
+    "a comment below": ("name: a", "description: b\n  # more"),
+    "Windows": ("name: a\r", "description: b # more\r"),
+}
+
+
+@pytest.mark.parametrize(("name", "description"), FORMS.values(), ids=FORMS)
+def test_front_matter_as_yaml_has_it(name: str, description: str) -> None:
+    for lines in ((name, description), (description, name)):
+        found = front_matter("\n".join(["---", *lines, "---", ""]))
+        assert found == {"name": "a", "description": "b"}
+
+
+def test_what_is_quoted_or_folded_holds_no_comment() -> None:
+    text = "---\nname: 'a # b'\nlicense: a#b\ndescription: >\n  one\n  # two\n---\n"
+    read = {"name": "a # b", "license": "a#b", "description": "one # two"}
+    assert front_matter(text) == read
+
+
 HOSTILE = {
     "folded": "---\nname: tea\ndescription: >\n" + " a\n" * 2_000_000,
     "keys": "---\n" + "".join(f"k{n}: v\n" for n in range(500_000)),
