@@ -1,6 +1,7 @@
 """Keeps one llama-server alive on one machine. Knows no agent.
 
-protocol.py client.py   the only modules that other packages import: the control API's types and its client
+protocol.py client.py   the control API's types and its client: the only modules that other packages import,
+connections.py          beside this one, which limits the connections of a server
 service.py              serve_backend: runs a whole backend inside a context manager; start here
 config.py state.py      what a backend is started with; what its parts share, and its restarts
 control/                the control API and what it serves: status, GPU queue, alerts, metrics

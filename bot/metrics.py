@@ -23,7 +23,7 @@ from agent.store import Store
 from agent.store.outbox import OutboxState
 from agent.store.overview import Overview, TurnLine
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
-from bot.connections import Connections
+from backend.connections import Connections
 from bot.settings import Settings
 from bot.state import DATABASE, open_state_read_only, read_presence
 

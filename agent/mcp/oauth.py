@@ -15,9 +15,8 @@ import asyncio
 import logging
 import os
 import re
-import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,6 +42,7 @@ from agent.files import replacing
 from agent.mcp.config import SignInNeeded
 from agent.mcp.connection import SESSION, BoundedTransport, Screen, lacks_scope
 from agent.sandbox.output_buffer import visible
+from backend.connections import Connections
 
 if TYPE_CHECKING:
     from agent.mcp.config import ServerConfig
@@ -437,16 +437,12 @@ async def listening(sign_in: SignIn, port: int) -> AsyncIterator[str]:
 
     app = web.Application()
     app.router.add_get("/callback", take)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
-    await runner.setup()
-    try:
+    async with AsyncExitStack() as stack:
+        serving = Connections().serving(app, LOOPBACK, port, shutdown_timeout=1)
         try:
-            listener = socket.create_server((LOOPBACK, port))
+            port = await stack.enter_async_context(serving)
         except OSError:
             raise ToolError(
                 f"The port {port}, which the browser is led to, is taken. End what has it, and sign in again."
             ) from None
-        await web.SockSite(runner, listener).start()
-        yield f"http://{LOOPBACK}:{listener.getsockname()[1]}/callback"
-    finally:
-        await runner.cleanup()
+        yield f"http://{LOOPBACK}:{port}/callback"

@@ -15,11 +15,15 @@ async def listen_on(
     app: web.Application, path: Path, *, group: bool = False
 ) -> AsyncIterator[None]:
     """Serve on the socket at `path` with mode 0600, for its `group` too with mode 0660."""
+    runner = web.AppRunner(
+        app, access_log=None, handler_cancellation=True, shutdown_timeout=CLOSING_SECONDS
+    )
     try:
-        async with app_runner(app) as runner:
-            await web.SockSite(runner, bound_socket(path, 0o660 if group else 0o600)).start()
-            yield
+        await runner.setup()
+        await web.SockSite(runner, bound_socket(path, 0o660 if group else 0o600)).start()
+        yield
     finally:
+        await runner.cleanup()
         path.unlink(missing_ok=True)
 
 
@@ -35,16 +39,3 @@ def bound_socket(path: Path, mode: int) -> socket.socket:
         listener.close()
         raise
     return listener
-
-
-@asynccontextmanager
-async def app_runner(app: web.Application) -> AsyncIterator[web.AppRunner]:
-    """A runner that cancels the handlers of clients that have disconnected."""
-    runner = web.AppRunner(
-        app, access_log=None, handler_cancellation=True, shutdown_timeout=CLOSING_SECONDS
-    )
-    await runner.setup()
-    try:
-        yield runner
-    finally:
-        await runner.cleanup()

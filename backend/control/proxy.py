@@ -7,13 +7,14 @@ their output counts as progress for the stall detector.
 import hmac
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import aiohttp
 from aiohttp import web
 
+from backend.connections import Connections
 from backend.control.api import LARGEST_BODY
-from backend.control.listening import app_runner
+from backend.control.listening import CLOSING_SECONDS
 from backend.protocol import SCHEDULED, Endpoint
 from backend.state import PROXY, BackendState, NotReady
 
@@ -36,6 +37,7 @@ class CompletionProxy:
     state: BackendState
     endpoint: Callable[[], Awaitable[Endpoint]]
     session: aiohttp.ClientSession
+    connections: Connections = field(default_factory=Connections)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
@@ -43,6 +45,7 @@ class CompletionProxy:
         key = self.state.config.proxy_key
         if not hmac.compare_digest(given.encode("utf-8", "replace"), key.encode()):
             return refusal(401, "wrong key")
+        self.connections.keep(request.transport)
         if not request.path.startswith(PATHS):
             return refusal(404, "not offered here")
         try:
@@ -88,7 +91,8 @@ async def proxying(
     timeout = aiohttp.ClientTimeout(total=None)
     async with aiohttp.ClientSession(timeout=timeout) as session:
         app = web.Application(client_max_size=LARGEST_BODY)
-        app.router.add_route("*", "/{path:.*}", CompletionProxy(state, endpoint, session).handle)
-        async with app_runner(app) as runner:
-            await web.TCPSite(runner, "127.0.0.1", state.config.proxy_port).start()
+        proxy = CompletionProxy(state, endpoint, session)
+        app.router.add_route("*", "/{path:.*}", proxy.handle)
+        options = {"handler_cancellation": True, "shutdown_timeout": CLOSING_SECONDS}
+        async with proxy.connections.serving(app, "127.0.0.1", state.config.proxy_port, **options):
             yield

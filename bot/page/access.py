@@ -26,7 +26,7 @@ from urllib.parse import parse_qsl, urlsplit
 from aiohttp import web
 
 from agent.errors import AgentError
-from bot.connections import Connections
+from backend.connections import Connections
 
 KEY = Path("run") / "page.key"  # in the state folder
 KEY_BYTES = 32

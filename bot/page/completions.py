@@ -34,7 +34,7 @@ from agent.events import (
     ToolCalled,
     TurnFinished,
 )
-from bot.connections import Connections
+from backend.connections import Connections
 from bot.page.access import load_key
 from bot.settings import Settings
 

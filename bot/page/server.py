@@ -28,9 +28,9 @@ from agent.prompt import use_instructions
 from agent.store import Store
 from agent.store.errors import StoreError
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
+from backend.connections import Connections
 from backend.protocol import Alert, unended
 from bot.agent_config import instructions_of
-from bot.connections import Connections
 from bot.page.access import (
     KEY,
     LOOPBACK,

@@ -25,8 +25,8 @@ from agent.aio import complete
 from agent.store.database import storable
 from agent.store.errors import StoreError
 from agent.store.set_aside import SetAsideTable
+from backend.connections import Connections
 from backend.protocol import Phrase
-from bot.connections import Connections
 from bot.intake import Unparsable, UpdateGate
 from bot.messaging_apps import InboundHealth
 from bot.telegram.message_calls import SOURCE

@@ -1,7 +1,9 @@
 """Other local programs on the same server."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -44,3 +46,21 @@ async def read(session: aiohttp.ClientSession, url: str, body: Any, headers: dic
     async with session.post(url, json=body, headers=headers) as answer:
         assert answer.content_type == "text/event-stream"
         return await answer.text()
+
+
+async def test_hundreds_of_unfinished_requests_lock_no_program_out(state: Path) -> None:
+    port = free_port()
+    config = BackendConfig(state_dir=state, kind="external", proxy_port=port, proxy_key="sesame")
+    async with running(config), aiohttp.ClientSession() as session:
+        crowd = [await asyncio.open_connection("127.0.0.1", port) for _ in range(200)]
+        for _, writer in crowd:
+            writer.write(b"GET /v1/models HTTP/1.1\r\nX: ")
+        for key, status in (("sesame", 404), ("wrong", 401)):
+            headers = {"Authorization": f"Bearer {key}"}
+            async with session.get(f"http://127.0.0.1:{port}/slots", headers=headers) as answer:
+                assert answer.status == status
+        async with asyncio.timeout(SECONDS):
+            with suppress(ConnectionError):
+                assert await crowd[0][0].read() == b""
+        for _, writer in crowd:
+            writer.close()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bot import connections
+from backend import connections
 from fakes.page_state import fill_state
 from fakes.patience import SECONDS
 
