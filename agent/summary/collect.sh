@@ -10,7 +10,7 @@ cd "$1" || exit 1
 base=$2 head=$3
 export LC_ALL=C GIT_OPTIONAL_LOCKS=0
 trap 'record error "$(sed -n "s/^fatal: //p" "$parts/errors")"; rm -rf "$parts"' EXIT
-git() { command git --no-pager -c core.quotepath=off -c core.fsmonitor=false -c log.showSignature=false "$@"; }
+git() { command git --no-pager -c core.quotepath=off -c core.fsmonitor=false -c log.showSignature=false -c i18n.logOutputEncoding=UTF-8 "$@"; }
 differences() { git diff -O/dev/null --no-color --no-ext-diff --no-textconv --no-relative --submodule=short "$@" "$base" "$head" --; }
 record() { printf '%s\t%s\0' "$1" "$2"; }
 records() { sed -z "s/^/$1\t/"; }
@@ -18,7 +18,8 @@ span="$base..$head"
 [ "$(git cat-file -t "$base")" = commit ] || span=$head
 
 record shallow "$(git rev-parse --is-shallow-repository)"
-record branch "$(git symbolic-ref --quiet --short HEAD || echo detached)"
+branch=$(git symbolic-ref --quiet HEAD || echo detached)
+record branch "${branch#refs/heads/}"
 record head "$(git rev-parse --short "$head")"
 record commits "$(git rev-list --count "$span")"
 record merges "$(git rev-list --count --merges "$span")"
@@ -46,8 +47,8 @@ head -n 16 "$parts/todos" | tr '\n' '\0' | records todo
 
 since=$(git log -1 --format=%ct "$base")
 record since "${since:-0}"
-git for-each-ref --sort=-committerdate --count=40 --format='%(committerdate:unix) %(refname:short)' refs/heads refs/remotes |
+git for-each-ref --sort=-committerdate --count=40 --format='%(committerdate:unix) %(refname:lstrip=2)' refs/heads refs/remotes |
     tr '\n' '\0' | records moved
-git for-each-ref --sort=-creatordate --count=40 --format='%(creatordate:unix) %(refname:short)' refs/tags |
+git for-each-ref --sort=-creatordate --count=40 --format='%(creatordate:unix) %(refname:lstrip=2)' refs/tags |
     tr '\n' '\0' | records tag
 record end ""

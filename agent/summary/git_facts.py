@@ -68,16 +68,17 @@ def unreadable(reason: Sequence[str]) -> AgentError:
 async def subjects(git: Git, path: str, span: CommitRange) -> list[str]:
     """`hash author: subject` of the range's commits without merges, oldest first, each one line."""
     base = [] if span.base in EMPTY_TREES else [f"^{span.base}"]
-    options = ["-z", "--no-merges", "--no-show-signature", "--format=%h %aN: %s", "-n2000"]
+    options = "-z --no-merges --no-show-signature --encoding=UTF-8 --format=%h%x20%aN:%x20%s -n2000".split()
     output = await first_bytes(git, path, ["log", *options, span.head, *base], 2 << 20)
     return [one_line(record, 500) for record in output.split(b"\0") if record][::-1]
 
 
 async def selected_diff(git: Git, path: str, span: CommitRange, keep: int) -> str:
     """The beginning of the range's difference, at most `keep` bytes, without generated files."""
-    skip = [":(exclude,glob)**/*.lock", ":(exclude,glob)**/*.min.*", ":(exclude,glob)**/package-lock.json", ":(exclude,glob)**/*.svg"]  # fmt: skip
+    generated = ("*.lock", "*.min.*", "package-lock.json", "*.svg")
+    skip = [f":(top,exclude,glob)**/{name}" for name in generated]
     flags = ["-O/dev/null", "--no-color", "--no-ext-diff", "--no-textconv", "-U1", "-M"]
-    command = ["diff", *flags, span.base, span.head, "--", ".", *skip]
+    command = ["diff", *flags, span.base, span.head, "--", ":/", *skip]
     return clean((await first_bytes(git, path, command, keep)).decode("utf-8", "ignore"))
 
 
@@ -174,7 +175,7 @@ def parse_facts(records: Mapping[str, list[bytes]]) -> RepoFacts:
     def refs(key: str) -> tuple[str, ...]:
         dated = (re.fullmatch(rb"(\d+) (.+)", value, re.S) for value in records.get(key, []))
         names = [one_line(ref[2]) for ref in dated if ref and int(ref[1]) > int(one("since"))]
-        return tuple(n for n in names if n.rpartition("/")[2] not in ("HEAD", "origin"))[:REFS]
+        return tuple(n for n in names if n.rpartition("/")[2] != "HEAD")[:REFS]
 
     one("end")
     files = list(changed_files(records.get("file", [])))

@@ -70,6 +70,7 @@ async def scene(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator
 async def test_new_commits_are_read_beside_the_clone(scene: Scene) -> None:
     newest = scene.origin.commit("Two", at=10, a="1\n2\n")
     scene.publish()
+    subprocess.run(["git", "-C", scene.clone, "tag", "main"], check=True)  # as its branch
     before = sorted(p.relative_to(scene.clone) for p in scene.clone.rglob("*"))
     repos = [HostRepo("site", scene.clone)]
     async with opened(scene.folder, hosts=scene.web.hosts(), repos=repos) as sandboxes:

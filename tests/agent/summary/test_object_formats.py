@@ -103,6 +103,19 @@ FORMS = {  # how it is made beside r, and which folder is summarised
     ),
     "branch HEAD": ("git -C r update-ref refs/heads/HEAD HEAD~1", "r"),
     "locked": ("touch r/.git/index.lock r/.git/HEAD.lock", "r"),
+    "a tag like its branch": ("git -C r tag main HEAD~1", "r"),
+    "a folder in it": ("mkdir -p r/in/it", "r/in/it"),
+    "its own directory": ("true", "r/.git"),
+    "submodule": (
+        "git init -q t; git -C t -c protocol.file.allow=always submodule add -q ../r s",
+        "t/s",
+    ),
+    "worktree by a relative path": (
+        "git -C r worktree add -q ../x -b main2; echo 'gitdir: ../r/.git/worktrees/x' > x/.git",
+        "x",
+    ),
+    "without trees": (f"{CLONE} --filter=tree:0", "x"),
+    "a branch like a commit": ("cd r; git branch $(git rev-parse HEAD) HEAD~1", "r"),
     "bisection": ("cd r; git bisect start HEAD HEAD~1", "r"),
 }
 NO_GIT = "not a git repository"
@@ -154,8 +167,21 @@ async def test_every_form_of_repository(tmp_path: Path, form: str) -> None:
     span = await commit_range(git, path, days=9000)
     facts = await collect(git, path, span)
     assert (facts.files, facts.added, facts.removed) == (2, 3, 0)
+    assert facts.branch in ("main", "main2")
     assert [line.split(": ")[1] for line in await subjects(git, path, span)][:2] == ["One", "Two"]
     assert "+3" in await selected_diff(git, path, span, 4000)
+
+
+@pytest.mark.parametrize("encoding", ["ISO-8859-1", "ISO-8859-15", "CP1252", "UTF-16LE", "UTF-8"])
+async def test_commits_in_another_encoding_are_read(tmp_path: Path, encoding: str) -> None:
+    made = two_commits(tmp_path / "r")
+    author = "-c user.name=Zoë -c user.email=z@x"
+    commit = f"git -c i18n.commitEncoding=UTF-8 {author} commit -q --allow-empty -m Café"
+    shell(made.path, f"{commit}; git config i18n.commitEncoding {encoding}")
+    path = str(made.path)
+    span = await commit_range(git, path, days=9000)
+    assert "Zoë: Café" in (await subjects(git, path, span))[-1]
+    assert (await collect(git, path, span)).by_author["Zoë"] == 1
 
 
 @pytest.mark.parametrize("form", UNREADABLE)
