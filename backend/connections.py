@@ -4,6 +4,7 @@ aiohttp holds a connection before any middleware runs, so the bounds are applied
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -11,6 +12,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:  # loaded by servers alone
     from aiohttp.web import Application
+
+log = logging.getLogger(__name__)
+# aiohttp logs what a stranger sent in place of HTTP, perhaps with a key, and where it noticed.
+log.addFilter(lambda record: getattr((record.exc_info or ("", ""))[1], "code", 0) != 400)
 
 MOST = 128
 MOST_OF_ADDRESS = 64
@@ -35,7 +40,7 @@ class Connections:
         """Serve an application for the block; return its port. `options` are AppRunner's. Raises OSError."""
         from aiohttp.web import AppRunner
 
-        runner = AppRunner(app, access_log=None, **options)
+        runner = AppRunner(app, access_log=None, logger=log, **options)
         await runner.setup()
         assert runner.server
         make, loop = self.bounded(runner.server), asyncio.get_running_loop()

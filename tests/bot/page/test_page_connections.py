@@ -25,6 +25,41 @@ UNFINISHED = [
 ]
 
 
+BROKEN = [  # each with the key
+    b"GET /?key=KEY\xc3\xa9 HTTP/1.1\r\nHost: HOST\r\n\r\n",
+    b"GET /?key=KEY HTTP/1.1\r\nHost: HOST\r\nTransfer-Encoding: a\r\nContent-Length: 1\r\n\r\n",
+    b"GET /?key=KEY HTTP/9.x\r\n\r\n",
+    b"GET /?key=KEY\r\n\r\n",
+    b"GET  /?key=KEY  HTTP/1.1\r\n\r\n",
+    b"G@T /?key=KEY HTTP/1.1\r\n\r\n",
+    b"/?key=KEY\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: HOST\r\nReferer /?key=KEY\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: HOST\r\n: KEY\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: HOST\r\nContent-Length: KEY\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: HOST\r\nX: KEY\0\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: HOST\r\n\r\nKEY",
+    b"GET /" + b"a" * 9000 + b"?key=KEY HTTP/1.1\r\n\r\n",
+    b"GET / HTTP/1.1\r\n" + b"X: KEY\r\n" * 5000 + b"\r\n",
+    b"POST /api/telegram HTTP/1.1\r\nHost: HOST\r\nTransfer-Encoding: chunked\r\n\r\nKEY\r\n",
+]
+
+
+@pytest.mark.parametrize("sent", BROKEN, ids=range(len(BROKEN)))
+async def test_what_is_no_request_leaves_nothing_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, sent: bytes
+) -> None:
+    await fill_state(tmp_path / "voltaire.db", turns=1)
+    async with served(tmp_path) as page:
+        page.access.connections.seconds = 0.2
+        key = page.access.key.encode()
+        reader, writer = await opened(page.origin, sent.replace(b"KEY", key))
+        async with asyncio.timeout(SECONDS):
+            await end(reader)
+        writer.close()
+    assert page.access.key not in caplog.text
+    assert "Traceback" not in caplog.text
+
+
 async def opened(origin: str, sent: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     host, _, port = origin.removeprefix("http://").rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
