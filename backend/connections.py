@@ -8,6 +8,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:  # loaded by servers alone
@@ -29,10 +30,6 @@ class Connections:
     seconds: float = SECONDS
     _open: dict[asyncio.Transport, asyncio.TimerHandle | None] = field(default_factory=dict)
 
-    def bounded(self, make: Callable[[], asyncio.Protocol]) -> Callable[[], asyncio.Protocol]:
-        """Wrap the protocol factory `make` for `loop.create_server`, so that connections are limited."""
-        return lambda: BoundedProtocol(self, make)
-
     @asynccontextmanager
     async def serving(
         self, app: "Application", host: str, port: int, **options: Any
@@ -43,7 +40,7 @@ class Connections:
         runner = AppRunner(app, access_log=None, logger=log, **options)
         await runner.setup()
         assert runner.server
-        make, loop = self.bounded(runner.server), asyncio.get_running_loop()
+        make, loop = partial(BoundedProtocol, self, runner.server), asyncio.get_running_loop()
         try:
             server = await loop.create_server(make, host.strip("[]"), port)
             try:
@@ -55,6 +52,8 @@ class Connections:
 
     def admit(self, transport: asyncio.Transport) -> bool:
         """Register a new connection; the oldest without a session makes room. False when none can."""
+        for ended in [each for each in self._open if each.is_closing()]:
+            self.forget(ended)
         address = address_of(transport)
         neighbours = [each for each in self._open if address_of(each) == address]
         for crowd, most in ((neighbours, MOST_OF_ADDRESS), (list(self._open), MOST)):
@@ -62,11 +61,14 @@ class Connections:
                 oldest = next((each for each in crowd if self._open.get(each)), None)
                 if oldest is None:
                     return False
-                self.forget(oldest)
-                oldest.abort()
+                self.end(oldest)
         loop = asyncio.get_running_loop()
-        self._open[transport] = loop.call_later(self.seconds, transport.abort)
+        self._open[transport] = loop.call_later(self.seconds, self.end, transport)
         return True
+
+    def end(self, transport: asyncio.Transport) -> None:
+        self.forget(transport)
+        transport.abort()
 
     def keep(self, transport: asyncio.BaseTransport | None) -> None:
         """Lift the deadline of a connection that has presented a session."""
@@ -86,33 +88,16 @@ def address_of(transport: asyncio.Transport) -> str:
 
 
 class BoundedProtocol(asyncio.Protocol):
-    """Passes an admitted connection on to the server's own protocol."""
+    """Hands an admitted connection over to a protocol of the server's own."""
 
     def __init__(self, connections: Connections, make: Callable[[], asyncio.Protocol]) -> None:
         self._connections = connections
         self._make = make
-        self._inner = asyncio.Protocol()  # ignores everything
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
-        if not self._connections.admit(self._transport):
-            self._transport.abort()
+        accepted = cast("asyncio.Transport", transport)
+        if not self._connections.admit(accepted):
+            accepted.abort()
             return
-        self._inner = self._make()
-        self._inner.connection_made(transport)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._connections.forget(self._transport)
-        self._inner.connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        self._inner.data_received(data)
-
-    def eof_received(self) -> bool | None:
-        return self._inner.eof_received()
-
-    def pause_writing(self) -> None:
-        self._inner.pause_writing()
-
-    def resume_writing(self) -> None:
-        self._inner.resume_writing()
+        accepted.set_protocol(inner := self._make())
+        inner.connection_made(accepted)
