@@ -232,7 +232,7 @@ class ExternalServers:
         model = config.model or first_of(models)
         row = row_of(models, model)
         known = props if isinstance(props, Props) else None
-        window = known.n_ctx if known else 0
+        window = read_token_count(known.n_ctx) if known else 0
         n_ctx = window or window_of(row)
         if not n_ctx and isinstance(base := row.get("parent"), str):  # vLLM gives an adapter none
             n_ctx = window_of(row_of(models, base))

@@ -59,6 +59,11 @@ class Prefilled:
     seconds: float
 
 
+def objects(value: object) -> list[dict[str, Any]]:
+    """The objects in a list, of whatever else a server may answer."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
 class LlamaServer:
     def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
         self.url = url
@@ -75,8 +80,7 @@ class LlamaServer:
     async def models(self, seconds: float) -> list[dict[str, Any]]:
         """The rows of /v1/models, which every OpenAI-compatible server has."""
         answer = await self._json("GET", "/v1/models", seconds=seconds)
-        rows = answer if isinstance(answer, list) else answer.get("data")
-        return [row for row in rows or [] if isinstance(row, dict)]
+        return objects(answer if isinstance(answer, list) else answer.get("data"))
 
     async def loaded_models(self, seconds: float) -> list[dict[str, Any]] | None:
         """The loaded models with the windows that they were given, of Ollama (`/api/ps`) and of LM Studio
@@ -87,14 +91,12 @@ class LlamaServer:
         found = [answer for answer in answers if isinstance(answer, dict)]
         if not found:
             return None
-        rows = [row for each in found for row in each.get("models") or each.get("data") or []]
-        models = [row for row in rows if isinstance(row, dict)]
+        models = [row for a in found for row in objects(a.get("models") or a.get("data"))]
         for row in models:
-            instances = row.get("loaded_instances")
             models += [  # of LM Studio's v1; each is asked for by its own id or by the model's key
                 {"id": name, **config}
-                for each in (instances if isinstance(instances, list) else ())
-                if isinstance(each, dict) and isinstance(config := each.get("config"), dict)
+                for each in objects(row.get("loaded_instances"))
+                if isinstance(config := each.get("config"), dict)
                 for name in (row.get("key"), each.get("id"))
             ]
         return models

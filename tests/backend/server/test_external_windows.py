@@ -301,10 +301,15 @@ async def test_a_model_is_listed_by_another_name_or_below_another(
         ({"/api/v0/models": LM_STUDIO}, 0, 16000),
         ({"/api/v0/models": {"data": [{"id": "gemma4", "state": "not-loaded"}]}}, 0, 8192),
         ({"/props": {"role": "router", "default_generation_settings": {"n_ctx": 0}}}, 0, 8192),
+        *(({"/api/ps": {"models": odd}}, 0, 8192) for odd in (7, True, 1.5, "x", {"a": 1}, [7])),
+        *(({"/api/v1/models": {"models": [{"key": "gemma4", "loaded_instances": odd}]}}, 0, 8192)
+          for odd in (7, True, "x", {"a": 1}, [7, []])),
+        *(({"/props": {"default_generation_settings": {"n_ctx": odd}}}, 0, 8192)
+          for odd in (-5, -1, 10**30, [1], "many", None)),
         ({}, 0, 8192),
         ({}, 24000, 24000),
     ],
-)
+)  # fmt: skip
 async def test_what_is_loaded_tells_the_window(
     state: Path, answers: dict[str, Any], configured: int, window: int
 ) -> None:
