@@ -28,7 +28,7 @@ from pathlib import Path
 
 from agent.documents.encodings import decoded
 from agent.sandbox.output_buffer import clean
-from agent.web.html_text import WIDER, MainText, decode_page, scanned
+from agent.web.html_text import WIDER, MainText, PageText, decode_page, scanned
 
 INDEXED = 6000  # characters of a message's text that are searched
 MOST_TEXT = 1 << 20  # characters that are read
@@ -55,8 +55,8 @@ BODIES = re.compile(
 class WholeText(MainText):
     """The whole text with its links: what stands beside the main part of a page belongs to a mail."""
 
-    def _kept(self, pieces: list[str]) -> list[bool]:
-        return [True] * len(pieces)
+    def _kind(self, name: str, tag: str, attributes: dict[str, str]) -> str:
+        return PageText._kind(self, name, tag, attributes)
 
 
 class AsItCame(Compat32):

@@ -20,12 +20,39 @@ from urllib.parse import urljoin
 from agent.sandbox.output_buffer import clean
 
 RAW = {"script", "style", "iframe", "xmp", "noembed", "noframes"}  # no tags within
-HIDDEN = {"noscript", "template", "svg", "canvas", "select", "nav"}
+HIDDEN = {"annotation", "annotation-xml", "noscript", "template", "svg", "canvas", "select", "nav"}
 BLOCKS = set(
     "address article aside blockquote br dd details div dl dt fieldset figcaption figure footer "
     "form h1 h2 h3 h4 h5 h6 header hr legend li main nav ol p pre section summary table tr ul".split()
 )
 CELLS = {"td", "th", "tr"}
+# Of MathML: what stands before each child of an element, and behind the last.
+MATH = {
+    "mfrac": ("(", ")/(", ")"),
+    "msqrt": ("√(", "", ")"),
+    "mroot": ("√(", ")^(1/", ")"),
+    **dict.fromkeys(("msup", "mover"), ("", "^(", ")")),
+    **dict.fromkeys(("msub", "munder"), ("", "_(", ")")),
+    **dict.fromkeys(("msubsup", "munderover"), ("", "_(", ")^(", ")")),
+    **dict.fromkeys(
+        (
+            "math",
+            "mrow",
+            "mstyle",
+            "mtable",
+            "mtr",
+            "mtd",
+            "semantics",
+            "mpadded",
+            "menclose",
+            "mi",
+            "mn",
+            "mo",
+            "mtext",
+        ),
+        ("", "", ""),
+    ),
+}
 STRUCK = {"s", "strike", "del"}
 HEADINGS = {f"h{level}" for level in range(1, 7)}
 MARKS = {f"h{level}": "#" * level + " " for level in range(1, 7)} | dict.fromkeys(
@@ -53,6 +80,12 @@ LONGEST_REPEATED = 200  # characters of a merged cell that stand again
 MOST_LINKS = 5000  # that may get a number
 SPAN = re.compile(r"""["']?\s*\+?(\d{1,4})""")
 ATTRIBUTE = re.compile(r"""(?<![^\s"'/])([^\s=>"'/]{1,40})\s*=\s*("[^"]*"|'[^']*'|[^\s>"']+)""")
+
+# What a browser does not show: by an attribute, or by its own style.
+UNSEEN = re.compile(
+    r"\shidden(?=[\s/>=])|display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE
+)
+QUOTED = re.compile("\"[^\"]*\"|'[^']*'")
 
 MARKS_OF_ORDER = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 HEAD = 4096  # bytes in which a page may declare its encoding
@@ -180,6 +213,15 @@ def after_markup(html: str, at: int, page: "PageText") -> int | None:
     return tag.end()
 
 
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Pieces from `start` up to `end`, either declared as the main part or standing beside the text."""
+
+    start: int
+    end: int
+    main: bool
+
+
 @dataclass
 class Table:
     """The cells of an open table. `covered`: by column, the first row below a merged cell and its text."""
@@ -205,8 +247,25 @@ class PageText:
         self._pre = 0  # depth of <pre>, where line breaks count
         self._raised = False  # within <sup>
         self._hidden_from: defaultdict[str, list[int]] = defaultdict(list)
+        self._regions: list[Region] = []  # in the order of their ends
+        self._open: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
+        self._titled = -1  # where the newest <h1> began
+        self._math: list[
+            tuple[str, int]
+        ] = []  # the open elements, each with how many children it has
 
     def start(self, name: str, tag: str) -> None:
+        if name in MATH and (self._math or name == "math"):
+            if self._math:
+                parent, child = self._math.pop()
+                self._pieces.append(MATH[parent][min(child, len(MATH[parent]) - 2)])
+                self._math.append((parent, child + 1))
+            if not tag.endswith("/>"):
+                self._math.append((name, 0))
+        if name in REGIONS:
+            self._open[name].append((len(self._pieces), self._kind(name, tag, attributes_of(tag))))
+        if name == "h1":
+            self._titled = len(self._pieces)
         self._in_title = name == "title" and not self._title and not any(self._hidden_from.values())
         self._pre += name == "pre"
         self._raised = name == "sup" or (self._raised and name not in BLOCKS | CELLS)
@@ -214,6 +273,7 @@ class PageText:
             self._end_cell()
         if name in BLOCKS:
             self._pieces.append("\n")
+            self._math = []
         if name in CELLS and self._tables:
             self._begin_cell(self._tables[-1], name, tag)
         elif name == "table":
@@ -234,6 +294,9 @@ class PageText:
             self._hidden_from[name].append(len(self._pieces))
 
     def end(self, name: str) -> None:
+        if self._math and name in (self._math[-1][0], "math"):
+            self._pieces.append(MATH[self._math.pop()[0]][-1])
+            self._math = self._math if name != "math" else []
         self._in_title = False
         self._pre -= name == "pre" and self._pre > 0
         self._raised = self._raised and name not in BLOCKS | {"sup"}
@@ -250,6 +313,19 @@ class PageText:
             del self._pieces[self._hidden_from[name].pop() :]
         if name in BLOCKS:
             self._pieces.append("\n")
+        # Forget what was in pieces that were hidden.
+        while self._regions and self._regions[-1].end > len(self._pieces):
+            self._regions.pop()
+        if name in REGIONS and self._open[name]:
+            start, kind = self._open[name].pop()
+            if kind == "main" or (kind == "beside" and not start <= self._titled):
+                self._regions.append(Region(start, len(self._pieces), kind == "main"))
+
+    def _kind(self, name: str, tag: str, attributes: dict[str, str]) -> str:
+        """ "main", "beside" or neither."""
+        shown = not UNSEEN.search(QUOTED.sub("''", tag[:LONGEST_ATTRIBUTES]))
+        shown &= not UNSEEN.search(f" {attributes.get('style', '')}")
+        return "" if shown or "math" in attributes.get("class", "") else "beside"
 
     def _begin_cell(self, table: Table, name: str, tag: str) -> None:
         """Begin a row or a cell. Merged cells that cover the places before it are repeated: a row is read by itself."""
@@ -290,26 +366,38 @@ class PageText:
         text = unescaped(raw)
         if self._in_title:
             self._title.append(text)
+        elif self._math and self._math[-1][0] != "mtext":
+            self._pieces.append(text.strip())
         elif self._pre:
             self._pieces.append(text.replace(" ", KEPT_SPACE))
         else:
             self._pieces.append(marked(SPACE.sub(" ", text), raised=self._raised))
 
     def text(self) -> str:
-        lines = [line.rstrip(" ") for line in "".join(self._pieces).split("\n")]
+        return self._joined([p for p, kept in zip(self._pieces, self._kept(), strict=True) if kept])
+
+    def _kept(self) -> list[bool]:
+        """Which pieces belong to the main part."""
+        pieces = self._pieces
+        total = [0, *accumulate(len(piece.strip()) for piece in pieces)]
+        least = MOST_BESIDE * total[-1]
+        beside = [r for r in self._regions if not r.main and total[r.end] - total[r.start] <= least]
+        dropped = covered(beside, len(pieces))
+        main = covered([r for r in self._regions if r.main], len(pieces))
+        sizes = [len(p.strip()) * (not d) for p, d in zip(pieces, dropped, strict=True)]
+        inside = sum(size for size, m in zip(sizes, main, strict=True) if m)
+        if inside < LEAST_MAIN * sum(sizes) or not any(main):
+            main = [True] * len(pieces)
+        # What stood on both sides of a region is not one word.
+        each = zip(pieces, main, dropped, strict=True)
+        return [m and (not d or piece == "\n") for piece, m, d in each]
+
+    def _joined(self, pieces: list[str]) -> str:
+        lines = [line.rstrip(" ") for line in "".join(pieces).split("\n")]
         body = re.sub(r"\n{3,}", "\n\n", "\n".join(line.removeprefix(" ") for line in lines))
         title = " ".join("".join(self._title).split())
         parts = (title, body.strip(" \n"))
         return "\n\n".join(part for part in parts if part).replace(KEPT_SPACE, " ")
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """Pieces from `start` up to `end`, either declared as the main part or standing beside the text."""
-
-    start: int
-    end: int
-    main: bool
 
 
 class MainText(PageText):
@@ -318,23 +406,17 @@ class MainText(PageText):
     def __init__(self, address: str) -> None:
         super().__init__()
         self._address = address
-        self._regions: list[Region] = []  # in the order of their ends
-        self._open: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
         self._inside = 0  # depth of <main> and <article>
         self._heading = False  # inside of one
-        self._titled = -1  # where the newest <h1> began
         self._link: tuple[int, str] | None = None  # where the open one began, and its address
         self._links: dict[int, str] = {}  # by the piece that ends them
         self._anchors = 0
 
     def start(self, name: str, tag: str) -> None:
-        attributes = attributes_of(tag) if name in REGIONS or name == "base" else {}
-        if name in REGIONS:
-            self._open[name].append((len(self._pieces), self._kind(name, attributes)))
+        super().start(name, tag)
+        attributes = attributes_of(tag) if name in ("a", "base") else {}
         self._inside += name in ("main", "article")
         self._heading = self._heading or name in HEADINGS
-        if name == "h1":
-            self._titled = len(self._pieces)
         if name == "base":
             self._address = link_target(self._address, attributes.get("href", "")) or self._address
         if name == "a":
@@ -344,7 +426,6 @@ class MainText(PageText):
             if address := link_target(self._address, href):
                 self._link = len(self._pieces), address
                 self._pieces.append("")
-        super().start(name, tag)
         if name == "pre":
             self._pieces.append("```\n")
         elif name == "code" and not self._pre:
@@ -358,27 +439,21 @@ class MainText(PageText):
         elif name == "code" and not self._pre:
             self._pieces.append("`")
         super().end(name)
-        # Forget what was in pieces that were hidden.
-        while self._regions and self._regions[-1].end > len(self._pieces):
-            self._regions.pop()
         while self._links and next(reversed(self._links)) >= len(self._pieces):
             self._links.popitem()
         if self._link and self._link[0] >= len(self._pieces):
             self._link = None
-        if name in REGIONS and self._open[name]:
-            start, kind = self._open[name].pop()
-            if kind == "main" or (kind == "beside" and not start <= self._titled):
-                self._regions.append(Region(start, len(self._pieces), kind == "main"))
         self._inside -= name in ("main", "article") and self._inside > 0
         self._heading = self._heading and name not in HEADINGS
 
-    def _kind(self, name: str, attributes: dict[str, str]) -> str:
-        """ "main", "beside" or neither."""
+    def _kind(self, name: str, tag: str, attributes: dict[str, str]) -> str:
         role = attributes.get("role", "")
         if name in ("main", "article") or role == "main":
             return "main"
         if role in BESIDE_ROLES or attributes.get("aria-hidden") == "true":
             return "beside"
+        if beside := super()._kind(name, tag, attributes):
+            return beside
         if name == "button" and self._heading:  # it unfolds the section
             return ""
         if name in BESIDE and not (self._inside and name in ("header", "footer")):
@@ -401,28 +476,15 @@ class MainText(PageText):
             self._pieces.append("]" if one_line else " ")
 
     def text(self) -> str:
-        pieces, self._pieces = self._pieces, []
+        pieces: list[str] = []
         numbers: dict[str, int] = {}
-        for at, kept in enumerate(self._kept(pieces)):
+        for at, kept in enumerate(self._kept()):
             if kept:
-                self._pieces.append(pieces[at])
+                pieces.append(self._pieces[at])
                 if address := self._links.get(at):
-                    self._pieces.append(f"[{numbers.setdefault(address, len(numbers) + 1)}]")
+                    pieces.append(f"[{numbers.setdefault(address, len(numbers) + 1)}]")
         links = [f"[{number}]: {address}" for address, number in numbers.items()]
-        return "\n\n".join(filter(None, [super().text(), "\n".join(links)]))
-
-    def _kept(self, pieces: list[str]) -> list[bool]:
-        """Which pieces belong to the main part."""
-        total = [0, *accumulate(len(piece.strip()) for piece in pieces)]
-        least = MOST_BESIDE * total[-1]
-        beside = [r for r in self._regions if not r.main and total[r.end] - total[r.start] <= least]
-        dropped = covered(beside, len(pieces))
-        main = covered([r for r in self._regions if r.main], len(pieces))
-        sizes = [len(p.strip()) * (not d) for p, d in zip(pieces, dropped, strict=True)]
-        inside = sum(size for size, m in zip(sizes, main, strict=True) if m)
-        if inside < LEAST_MAIN * sum(sizes) or not any(main):
-            return [not d for d in dropped]
-        return [m and not d for m, d in zip(main, dropped, strict=True)]
+        return "\n\n".join(filter(None, [self._joined(pieces), "\n".join(links)]))
 
 
 def covered(regions: list[Region], count: int) -> list[bool]:
