@@ -53,6 +53,9 @@ IN_VAIN = 8  # scans in a row without words, after each of which twice as many p
 SCAN_PIXELS = 2_400  # of the longer side: 200 dpi of an A4 page
 PROBE_PIXELS = 100  # of the longer side: a full stop of 11 pt is still darker than the paper
 PGM = re.compile(rb"P5\s(\d+)\s(\d+)\s255\s")  # poppler's grey pictures, one after another
+CELL = re.compile(
+    r'(?<![^,;\t|\n])"(?:[^"]|"")*+"(?![^,;\t|\n])'
+)  # of a CSV file, in quotation marks
 WORDLESS = 8  # letters and digits, fewer of which make a page a picture
 KINDS = "PDF, Word (.docx), Excel (.xlsx), PowerPoint (.pptx), OpenDocument, EPUB, HTML, Markdown, text, CSV, mail (.eml) and source"
 
@@ -375,8 +378,9 @@ def markdown(text: str) -> Iterator[Block]:
 
 
 def table(text: str) -> Iterator[Block]:
-    """The lines of a CSV file, with its first line as their heading; "sep=;" before it is for Excel."""
-    first, _, rest = re.sub(r'^\ufeff?"?sep=."?\n', "", text, flags=re.IGNORECASE).partition("\n")
+    """The rows of a CSV file, with its first one as their heading; "sep=;" before it is for Excel."""
+    text = re.sub(r'^\ufeff?"?sep=."?\n', "", text, flags=re.IGNORECASE).lstrip("\n")
+    first, _, rest = CELL.sub(lambda cell: cell[0].replace("\n", " "), text).partition("\n")
     yield "heading", 1, first
     for line in rest.split("\n"):
         yield "text", 0, line

@@ -601,7 +601,8 @@ def open_document(files: zipfile.ZipFile, notes: list[str]) -> tuple[list[Block]
             raise Refused(ENCRYPTED)
     lists, flow, slides = OpenLists(files), Flow(), 0
     rows = repeated = high = 1
-    in_body = sheets = False
+    in_body = sheets = unseen_row = False
+    sheet, concealed = "", 0
     style, raised, struck, unseen = "", set[str](), set[str](), set[str]()  # names of styles
     spans, hidden, skipped = [""], list[str](), ""  # the element that is left out
     not_text = ["tracked-changes", "annotation", "styles", "forms", "ruby-text", "tracked-change", "page-number"]  # fmt: skip
@@ -637,7 +638,12 @@ def open_document(files: zipfile.ZipFile, notes: list[str]) -> tuple[list[Block]
             case "end", "span":
                 spans.pop()
             case "start", "object":
-                flow.add(formula(files, given.get("href", "")))
+                place = f"{normpath(given.get('href', ''))}/content.xml"
+                flow.add(formula(files, place))
+                if not sheets and (numbers := open_chart(files, place)):
+                    flow.finish()
+                    flow.add(numbers)
+                    flow.finish()
             case "start", "notes":
                 flow.add("Notes:")
                 flow.finish()
@@ -683,14 +689,17 @@ def open_document(files: zipfile.ZipFile, notes: list[str]) -> tuple[list[Block]
                 hidden.append(given.get("name", ""))
             case "start", "table":
                 if sheets and not flow.rows:
-                    flow.level = 1
-                    flow.add(given.get("name", ""))
+                    sheet, concealed, flow.level = given.get("name", ""), 0, 1
+                    flow.add(sheet)
                     flow.finish()
                 flow.start_table()
             case "end", "table":
                 flow.end_table()
+                note_hidden_rows(concealed, sheet, notes)
+                concealed = 0
             case "start", "table-row":
                 high = whole(given.get("number-rows-repeated"))
+                unseen_row = sheets and given.get("visibility", "visible") != "visible"
                 flow.start_row()
             case "start", "table-cell" | "covered-table-cell":
                 repeated = whole(given.get("number-columns-repeated"))
@@ -700,7 +709,9 @@ def open_document(files: zipfile.ZipFile, notes: list[str]) -> tuple[list[Block]
             case "end", "covered-table-cell":
                 flow.covered_cell(repeated)
             case "end", "table-row":
+                before = len(flow.blocks)
                 flow.end_row(high)
+                concealed += unseen_row and len(flow.blocks) - before
             case "end", "p" | "h":
                 flow.finish()
     note_hidden("sheets" if sheets else "slides", hidden, notes)
@@ -710,13 +721,30 @@ def open_document(files: zipfile.ZipFile, notes: list[str]) -> tuple[list[Block]
 
 def formula(files: zipfile.ZipFile, place: str) -> str:
     """A formula as it is typed in LibreOffice ("{a} over {b}"); "" for another object, such as a chart."""
-    events = part_events(files, f"{normpath(place)}/content.xml")
     noted = False
-    for edge, element, _ in events:
+    for edge, element, _ in part_events(files, place):
         if noted and edge == "text":
             return element
         noted = (edge, element) == ("start", "annotation")
     return ""
+
+
+def open_chart(files: zipfile.ZipFile, place: str) -> str:
+    """The titles of a chart and the table of its numbers, a line each; "" for another object."""
+    flow = Flow()
+    for edge, element, _ in part_events(files, place, ["desc"]):
+        match edge, element:
+            case "text", _:
+                flow.add(element)
+            case "start", "table-row":
+                flow.start_row()
+            case "end", "table-cell":
+                flow.end_cell()
+            case "end", "table-row":
+                flow.end_row()
+            case "end", "p":
+                flow.finish()
+    return "\n".join(text for _, _, text in flow.blocks)
 
 
 def master_frames(files: zipfile.ZipFile) -> tuple[Flow, Flow]:
@@ -825,6 +853,11 @@ def note_hidden(kind: str, names: Sequence[str], notes: list[str]) -> None:
         notes.append(f"Hidden {kind} were left out: {', '.join(names)[:200]}.")
 
 
+def note_hidden_rows(count: int, sheet: str, notes: list[str]) -> None:
+    if count:
+        notes.append(f"Hidden rows are read too: {count} of the sheet {sheet[:100]}.")
+
+
 def excel(files: zipfile.ZipFile, notes: list[str]) -> list[Block]:
     """Each visible sheet under its name, a line for each row. Dates are ISO 8601."""
     blocks: list[Block] = []
@@ -846,8 +879,7 @@ def excel(files: zipfile.ZipFile, notes: list[str]) -> list[Block]:
         concealed = list[int]()
         lines = sheet_rows(files, part, strings, forms, epoch, concealed)
         blocks += [("text", 0, line) for line in lines]
-        if concealed:
-            notes.append(f"Hidden rows are read too: {len(concealed)} of the sheet {name[:100]}.")
+        note_hidden_rows(len(concealed), name, notes)
     return blocks
 
 

@@ -291,7 +291,7 @@ def written(body: str, **parts: str) -> bytes:
         "content.xml": content,
         "styles.xml": f"<office:document-styles {SPACES}><style:master-page><style:header><text:p>Bob Ltd</text:p></style:header><style:footer><text:p>IBAN <text:page-number>1</text:page-number></text:p></style:footer></style:master-page></office:document-styles>",
         "Object 1/content.xml": "<math><semantics><mfrac><mi>a</mi><mi>b</mi></mfrac><annotation>{a} over {b}</annotation></semantics></math>",
-        "Object 2/content.xml": f"<office:document-content {SPACES}><text:p>East</text:p></office:document-content>",
+        "Object 2/content.xml": f"<office:document-content {SPACES}><text:p>Sales</text:p><table:table><table:table-row>{c()}{c('2025')}</table:table-row><table:table-row>{c('East')}<table:table-cell><text:p>5</text:p><desc>B2:B9</desc></table:table-cell></table:table-row></table:table></office:document-content>",
     }
     return archive({**made, **parts})
 
@@ -303,7 +303,7 @@ OPEN_PARTS = {
     "hidden letters": (written(f"<text:p>seen{span('T4', ' unseen')} too</text:p>"), ["Bob Ltd", "seen too", "IBAN"]),
     "a hidden sheet": (open_document("spreadsheet", styled_sheet("A", "ta1", "1") + styled_sheet("B", "ta2", "2", "3") + styled_sheet("C", "ta1", "4"), HIDING), ["# A", "1", "# C", "4"]),
     "a formula": (written('<text:p>x = <draw:object xmlns:xlink="x" xlink:href="./Object 1"/></text:p>'), ["Bob Ltd", "x = {a} over {b}", "IBAN"]),
-    "a chart is no formula": (written('<text:p>x<draw:object xmlns:xlink="x" xlink:href="./Object 2"/><draw:object xmlns:xlink="x" xlink:href="../a"/></text:p>'), ["Bob Ltd", "x", "IBAN"]),
+    "a chart": (written('<text:p>x<draw:object xmlns:xlink="x" xlink:href="./Object 2"/><draw:object xmlns:xlink="x" xlink:href="../a"/></text:p>'), ["Bob Ltd", "x", "Sales\n | 2025\nEast | 5", "IBAN"]),
     "notes of the speaker": (open_document("presentation", NOTED.format("<text:p>say it</text:p><text:p><text:page-number>1</text:page-number></text:p>")), ["a", "Notes:", "say it"]),
     "no notes": (open_document("presentation", NOTED.format("<text:p/>")), ["a"]),
     "a hidden section": (open_document("text", '<text:section text:display="none"><text:p>a</text:p></text:section><text:p>b</text:p>'), ["b"]),
@@ -590,6 +590,10 @@ async def test_hidden_sheets_and_slides_are_named(shelf: Shelf) -> None:
     await shelf.file("b.xlsx", xlsx(rows))
     _, facts = await shelf.reader.read("cli", "", "b.xlsx")
     assert facts.notes[1:] == ["Hidden rows are read too: 1 of the sheet One."]
+    unseen = "".join(f"<table:table-row table:visibility='{how}'>{{}}</table:table-row>" for how in ("filter", "collapse", "visible", "collapse"))  # fmt: skip
+    await shelf.file("b.ods", sheet(unseen.format(c("1"), c("2"), c("3"), c())))
+    _, facts = await shelf.reader.read("cli", "", "b.ods")
+    assert facts.notes == ["Hidden rows are read too: 2 of the sheet S."]
 
 
 async def test_a_sheet_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
@@ -798,3 +802,20 @@ def test_what_is_no_text_in_any_encoding_is_said_to_be_unknown() -> None:
 async def test_the_line_that_names_the_separator_is_no_heading(shelf: Shelf, mark: str) -> None:
     table = f"{mark}\r\nName;Age\r\nAda;36\r\n"
     assert await shelf.passages("a.csv", table.encode()) == [(1, "Name;Age", "Ada;36")]
+
+
+ROWS = {
+    "a line break in a cell": ('n,t\nAnn,"one\ntwo"\nBob,x', "n,t", 'Ann,"one two"\nBob,x'),
+    "in the first cell": ('n;t\n"one\r\ntwo";x\nBob;y', "n;t", '"one two";x\nBob;y'),
+    "in a heading": ('"first\nname"\tage\nAnn\t5', '"first name"\tage', "Ann\t5"),
+    "quotation marks in a cell": ('n,t\n"5"" or\n6""",x', "n,t", '"5"" or 6""",x'),
+    "a cell that is not closed": ('n,t\nAnn,"one\nBob,"x"y\nCem,"z"', "n,t", 'Ann,"one\nBob,"x"y\nCem,"z"'),
+    "inches": ('n,t\nlid,5" wide\nbox,6" wide', "n,t", 'lid,5" wide\nbox,6" wide'),
+    "empty lines first": ("\n\nn,t\nAnn,5", "n,t", "Ann,5"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "heading", "rows"), ROWS.values(), ids=ROWS)
+def test_a_row_of_a_table_is_one_line(tmp_path: Path, text: str, heading: str, rows: str) -> None:
+    (tmp_path / "a.csv").write_bytes(text.encode())
+    assert shown(tmp_path / "a.csv") == [f"# {heading}", *rows.split("\n")]
