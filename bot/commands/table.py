@@ -106,9 +106,9 @@ HIDDEN: Sequence[Command] = (
 )
 NAMES = frozenset(command.name for command in (*COMMANDS, *HIDDEN))
 OF_NO_SENTENCE = frozenset(
-    "help status gpu model context memory jobs repos skills settings export resume changes".split()
+    "help status gpu model context memory jobs repos skills settings export resume changes plan forget trust approve thaw timezone mcp link".split()
 )
-SENTENCE = re.compile(r"(?is)(?!\d|pin\b|unpin\b|lend\b)(.*[?？]|\S+(\s+\S+){3}.*)\s*")
+SENTENCE = re.compile(r"(?is)(?!\d|(?:pin|unpin|lend|add|done|end)\b)(.*[?？]|\S+(\s+\S+){3}.*)\s*")
 
 PressHandler = Callable[[HandlerContext, ButtonPress], Awaitable[PressResult]]
 OWNERS_ONLY: Mapping[str, PressHandler] = {

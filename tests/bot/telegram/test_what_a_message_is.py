@@ -249,13 +249,15 @@ SENTENCES = [
     "/memory is full, what now", "/help me write a letter", "/skills for a junior developer?", "/jobs in Berlin?",
     "/settings of my router: where are they", "/export to PDF?", "/changes in the tax law?", "/resume for a nurse?",
     "/repos with good examples of asyncio", "/model 方法是什么？", "/Help, my disk is full, what can I delete?",
-    "/status\nof the fridge?",
+    "/status\nof the fridge?", "/plan a trip to Rome", "/trust fund taxes?", "/forget what I said about Max", "/thaw a turkey: how long?",
+    "/approve of my idea?", "/timezone of Peru?", "/mcp servers for Home Assistant: which are good?", "/link to your manual?",
 ]  # fmt: skip
 ORDERS = [
     "/status", "/status please", "/help model", "/memory 3 the key is under the mat", "/memory pin 3", "/gpu lend 2h",
     "/jobs 3 pause until Monday at nine", "/changes 3", "/stop it now, will you?", "/new what is the time?",
     "/undo that, will you?", "/schedule every day at 9 ask how I am", "/help@voltaire_bot who are you?", "/stauts",
-    "/memory unpin 3 at once or later", "/summary site",
+    "/memory unpin 3 at once or later", "/summary site", "/plan add buy milk and eggs today", "/plan 2 ask Max what he thinks", "/forget all",
+    "/freeze all of it, will you?", "/timezone Europe/Berlin", "/thaw 123456",
 ]  # fmt: skip
 
 
