@@ -179,6 +179,10 @@ def score(sample: bytes, encoding: str) -> float:
         elif NO_LETTER.match(character):
             good -= size
     good += len(SIGNS.findall(text)) / 2
+    if encoding == "cp1252" and not {*"áéí"}.isdisjoint(text):
+        good -= 2 * len(
+            re.findall("õ(?!e)", text)
+        )  # Portuguese has no other, Hungarian its ő there
     good -= 2 * len((UNLIKELY_KANA if wide else BEFORE_NO_LETTER).findall(text))
     if not wide and good > SURE * total:
         for word, times in Counter(WORD.findall(text)).items():

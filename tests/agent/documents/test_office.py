@@ -777,6 +777,8 @@ OLDER = [
     *[(code, text) for code in ("cp037", "cp500", "cp1140") for text in ("HELLO WORLD 123 MAIN STREET\n", "invoice 4711 total 19.99 due 2026-01-05", "A B C 1 2 3", "00012345 SMITH     JOHN      19991231")],
     *[("cp437", text) for text in ("┌──┐\n│Größe│\n└──┘\n", "╔══╗\n║ab║\n╚══╝\n", "░▒▓ 50%\n", "│a│\n├───┼───┤\n", "España ═══════ ñandú\n")],
     ("cp866", "╔═══╗\n║Имя Пётр║\n╚═══╝\n"),
+    ("cp1250", "Kedves Zsófi! A szerződést elküldtük, kérjük írja alá és küldje vissza. Köszönjük szépen.\n"),
+    ("cp1252", "As ações e condições são três; põe à mão, não é fácil. Instruções e opções.\n"),
 ]  # fmt: skip
 
 
