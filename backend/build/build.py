@@ -153,12 +153,7 @@ async def configure(
     number = () if (tree / ".git").exists() else (f"-DLLAMA_BUILD_NUMBER={VERSION.split('.')[0]}",)
     command = (cmake, *how, *number, *recipe.arguments)
     log = work.parent / "configure.log"
-    try:
-        await run(command, environment(recipe.path), log, "configuring")
-    except CannotBuild as error:
-        if recipe.packages:
-            raise CannotBuild(f"{error}. It needs: apt install {recipe.packages}") from None
-        raise
+    await run(command, environment(recipe.path), log, "configuring")
     if "NCCL not found" in log.read_text("utf-8", "replace"):
         say("NCCL is not here (libnccl-dev of NVIDIA's repository): two cards would share work slower.")  # fmt: skip
 

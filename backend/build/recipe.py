@@ -17,14 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-Kind = Literal["cpu", "cuda", "vulkan"]
+Kind = Literal["cpu", "cuda"]
 Capability = tuple[int, int]
 VOLTA: Capability = (7, 0)
-VULKAN_PACKAGES = "libvulkan-dev glslc spirv-headers"
-VULKAN_EXTENSION = "VK_EXT_layer_settings"  # needed by ggml-vulkan.cpp of build 11434
 TARGETS = ("llama-server", "llama-bench")
-# Of one core: measured for the CPU and, with CUDA 13.0 and one type of GPU, on 2 and on 16 cores; guessed for Vulkan.
-CORE_MINUTES = {"cpu": 16, "vulkan": 20, "cuda": 84}
+# Of one core, measured for the CPU and, with CUDA 13.0 and one type of GPU, on 2 and on 16 cores.
+CORE_MINUTES = {"cpu": 16, "cuda": 84}
 COMMON = (
     "-DCMAKE_BUILD_TYPE=Release",
     "-DBUILD_SHARED_LIBS=OFF",
@@ -75,23 +73,18 @@ class Compilers:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """`arguments` for CMake, and the PATH to build with.
-
-    `title` is shown to people, and so are `packages`: Debian packages whose absence only CMake notices.
-    """
+    """`arguments` for CMake, and the PATH to build with. `title` is shown to people."""
 
     kind: Kind
     title: str
     arguments: tuple[str, ...]
     path: str
-    packages: str = ""
 
     @property
     def estimate(self) -> str:
         """Rough time of compiling on the cores of this machine."""
         one, here = CORE_MINUTES[self.kind], len(os.sched_getaffinity(0))
-        how = "by a guess" if self.kind == "vulkan" else "about"
-        return f"{how} {one} minutes of one core, {-(-one // here)} on the {here} here"
+        return f"about {one} minutes of one core, {-(-one // here)} on the {here} here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,32 +94,15 @@ class BuildHost:
     path: str
     cards: Sequence[Capability] = ()
     toolkits: Sequence[Toolkit] = ()
-    vulkan: Path = Path("/usr/include/vulkan/vulkan_core.h")
 
 
 def recipe(kind: Kind, host: BuildHost) -> Recipe:
     """The recipe for this machine; CannotBuild if something is missing that the owner must install."""
     if kind == "cuda":
         return cuda_recipe(host)
-    if kind == "vulkan":
-        check_vulkan(host)
     found = choose_compilers(host.path, ANY_GCC, "")
-    own = ("-DGGML_VULKAN=ON",) if kind == "vulkan" else ()
-    title = f"{kind.upper() if kind == 'cpu' else 'Vulkan'}, gcc {found.version}"
-    packages = VULKAN_PACKAGES if kind == "vulkan" else ""
-    return Recipe(kind, title, (*COMMON, *own, *compiler_arguments(found)), host.path, packages)
-
-
-def check_vulkan(host: BuildHost) -> None:
-    """Raise CannotBuild without the shader compiler, or if the headers are too old (as in Debian 12)."""
-    if not shutil.which("glslc", path=host.path):
-        raise CannotBuild(f"glslc is missing for Vulkan: apt install {VULKAN_PACKAGES}")
-    headers = host.vulkan
-    if headers.is_file() and VULKAN_EXTENSION not in headers.read_text("utf-8", "replace"):
-        raise CannotBuild(
-            f"The Vulkan headers ({headers}) are too old: they lack {VULKAN_EXTENSION}. Install those of a"
-            " newer distribution or of the Vulkan SDK."
-        )
+    arguments = (*COMMON, *compiler_arguments(found))
+    return Recipe(kind, f"CPU, gcc {found.version}", arguments, host.path)
 
 
 def cuda_recipe(host: BuildHost) -> Recipe:

@@ -57,7 +57,6 @@ async def get_server(options: Options, kind: ReleaseKind | None) -> None:
 
 @command.command("build")
 @click.option("--cuda", "kind", flag_value="cuda", help="For NVIDIA cards.")
-@click.option("--vulkan", "kind", flag_value="vulkan", help="For any card with Vulkan.")
 @click.option("--cpu", "kind", flag_value="cpu", help="For the processor.")
 @click.option("--capability", multiple=True, metavar="X.Y", help="Compute capability, such as 7.0.")
 @click.option("--engine", type=click.Choice(["llama.cpp", "ik"]), default="llama.cpp")

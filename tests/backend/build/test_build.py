@@ -210,16 +210,6 @@ async def test_a_second_build_is_refused(tmp_path: Path, checkout: Sources) -> N
     await build(machine(tmp_path), checkout, tmp_path / "state", lambda line: None)
 
 
-async def test_what_only_cmake_finds_missing_is_named(tmp_path: Path, checkout: Sources) -> None:
-    configuring = 'echo "CMake Error at x:1:"; echo "  Could NOT find Vulkan"; exit 1'
-    recipe = replace(machine(tmp_path, configuring=configuring), packages="libvulkan-dev")
-    with pytest.raises(CannotBuild) as failed:
-        await build(recipe, checkout, tmp_path / "state", lambda line: None)
-    log = tmp_path / "state" / "servers" / "ik-checkout-cpu" / "configure.log"
-    remedy = "apt install libvulkan-dev"
-    assert str(failed.value) == saying("configuring: Could NOT find Vulkan", str(log), remedy)
-
-
 async def test_a_build_without_nccl_says_so(tmp_path: Path, checkout: Sources) -> None:
     said: list[str] = []
     recipe = machine(tmp_path, configuring='echo "-- Warning: NCCL not found, performance"')
