@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 CLIENT, CLIENT_SECRET = "voltaire-client", "cl13nt-s3cret-walnut"
 SCOPE = "mail.read mail.send offline_access"
@@ -119,12 +120,6 @@ async def device_sign_in(user: str) -> AsyncIterator[DeviceSignIn]:
     app.router.add_post("/devicecode", served.device_code)
     app.router.add_post("/token", served.token)
     app.router.add_get("/about", served.about)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        served.port = runner.addresses[0][1]
+    async with TestServer(app) as server:
+        served.port = server.port or 0
         yield served
-    finally:
-        await runner.cleanup()

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 COMMIT = "c" * 40
 
@@ -24,14 +25,9 @@ class Hub:
     async def running(self) -> AsyncIterator["Hub"]:
         app = web.Application()
         app.router.add_route("*", "/{owner}/{repo}/resolve/{revision}/{file}", self._answer)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        try:
+        async with TestServer(app) as server:
+            self.url = f"http://127.0.0.1:{server.port}"
             yield self
-        finally:
-            await runner.cleanup()
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         if self.status != 200:

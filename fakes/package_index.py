@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 PACKAGE = "tea-server"
 
@@ -99,11 +100,5 @@ async def package_index(ages: Mapping[str, int]) -> AsyncIterator[str]:
     app.router.add_get(f"/simple/{PACKAGE}/", pypi)
     app.router.add_get(f"/{PACKAGE}", npm)
     app.router.add_get("/files/{name}", file)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
+    async with TestServer(app) as server:
+        yield f"http://127.0.0.1:{server.port}"

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 TAG = "b11560"
 NAME = f"llama-{TAG}-bin-ubuntu-vulkan-x64.tar.gz"
@@ -85,14 +86,9 @@ class ReleaseServer:
         app.router.add_get("/releases", self._list)
         app.router.add_get("/download/{name}", self._redirect)
         app.router.add_get("/store/{name}", self._store)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}/releases"
-        try:
+        async with TestServer(app) as server:
+            self.url = f"http://127.0.0.1:{server.port}/releases"
             yield self
-        finally:
-            await runner.cleanup()
 
     async def _list(self, request: web.Request) -> web.Response:
         if self.status != 200 or self.list_text is not None:

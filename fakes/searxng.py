@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 TIMES = ("", "None", "day", "week", "month", "year")
 
@@ -78,12 +79,6 @@ async def searxng() -> AsyncIterator[Searx]:
     served = Searx()
     app = web.Application()
     app.router.add_get("/search", served.answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    try:
-        listener = web.TCPSite(runner, "127.0.0.1", 0)
-        await listener.start()
-        served.port = runner.addresses[0][1]
+    async with TestServer(app) as server:
+        served.port = server.port or 0
         yield served
-    finally:
-        await runner.cleanup()

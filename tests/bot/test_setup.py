@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from agent.store import open_store
 from backend.build.build import VERSION
@@ -184,14 +185,8 @@ async def served(model: str, key: str) -> AsyncIterator[str]:
 
     app = web.Application()
     app.add_routes([web.get("/v1/models", models)])
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
+    async with TestServer(app) as server:
+        yield f"http://127.0.0.1:{server.port}"
 
 
 @pytest.mark.slow

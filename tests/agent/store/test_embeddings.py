@@ -4,6 +4,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from agent.memory.notes import ChatMemory
 from agent.memory.search import Embedder, EmbeddingsUnavailable, SemanticSearch
@@ -43,15 +44,8 @@ async def embedding_server() -> AsyncIterator[tuple[str, list[list[str]]]]:
 
     app = web.Application()
     app.router.add_post("/v1/embeddings", embeddings)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    try:
-        host, port = runner.addresses[0][:2]
-        yield f"http://{host}:{port}/v1", asked
-    finally:
-        await runner.cleanup()
+    async with TestServer(app) as server:
+        yield f"http://127.0.0.1:{server.port}/v1", asked
 
 
 async def test_what_means_the_same_is_found_without_its_words(store: Store) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from agent.events import Event, ModelFinished, Notice, TextDelta
 from agent.llm.openai import OpenAIModel
@@ -148,11 +149,8 @@ async def answering(status: int) -> AsyncIterator[str]:
 
     app = web.Application()
     app.router.add_get("/{path:.*}", answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    yield "http://{}:{}".format(*runner.addresses[0][:2])
-    await runner.cleanup()
+    async with TestServer(app) as server:
+        yield f"http://127.0.0.1:{server.port}"
 
 
 async def test_a_key_that_is_refused_is_said(state: Path) -> None:
@@ -182,14 +180,8 @@ async def openai_server(routes: dict[str, Any]) -> AsyncIterator[str]:
 
     app = web.Application()
     app.router.add_get("/{path:.*}", answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    assert site._server
-    port = runner.addresses[0][1]
-    yield f"http://127.0.0.1:{port}"
-    await runner.cleanup()
+    async with TestServer(app) as server:
+        yield f"http://127.0.0.1:{server.port}"
 
 
 async def test_the_first_external_server_that_answers_is_used(state: Path) -> None:
@@ -266,14 +258,11 @@ async def test_only_an_answer_to_the_picture_counts(
 
     app = web.Application()
     app.add_routes([web.get("/v1/models", models), web.post("/v1/chat/completions", refuse)])
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    url = "http://{}:{}".format(*runner.addresses[0][:2])
-    config = BackendConfig(state_dir=state, kind="external", urls=(url,))
-    assert await seen(config, times=2) == [None, vision, vision, vision]
+    async with TestServer(app) as server:
+        url = f"http://127.0.0.1:{server.port}"
+        config = BackendConfig(state_dir=state, kind="external", urls=(url,))
+        assert await seen(config, times=2) == [None, vision, vision, vision]
     assert tried == (1 if vision is False else 2)
-    await runner.cleanup()
 
 
 @pytest.mark.parametrize("configured", [True, False])

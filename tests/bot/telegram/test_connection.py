@@ -8,6 +8,7 @@ from io import BytesIO
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 from telegram import Bot, InputFile
 from telegram.error import BadRequest, NetworkError, TimedOut
 
@@ -71,13 +72,9 @@ async def server() -> AsyncIterator[Server]:
     server = Server()
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", server.handle)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    yield server
-    await runner.cleanup()
+    async with TestServer(app) as listening:
+        server.url = f"http://127.0.0.1:{listening.port}"
+        yield server
 
 
 @pytest.fixture
