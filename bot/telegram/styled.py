@@ -18,7 +18,6 @@ SpanKind = Literal[
     "bold",
     "italic",
     "strikethrough",
-    "spoiler",
     "code",
     "pre",
     "text_link",
