@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import itertools
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
@@ -17,8 +18,8 @@ from bot.localgram.feed import SECONDS, Feed, Posted
 from bot.localgram.message import Account, formatted
 from bot.localgram.methods import TABLE, Method, allowed_of
 from bot.localgram.wire import ApiError, Call, Json
-from bot.localgram.world import Made, Query, Update, Updates, World
-from fakes.localgram_faults import Fault, Faults, FaultyApi, Hold, Kind
+from bot.localgram.world import Query, Update, Updates, World
+from fakes.localgram_faults import Fault, Faults, FaultyApi, Hold, Kind, Made
 
 Found = TypeVar("Found")
 
@@ -26,6 +27,7 @@ SUPERGROUPS = -1_000_000_000_000
 WEBHOOK_ACTIVE = "can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first"
 HEADER = "X-Telegram-Bot-Api-Secret-Token"
 UNDO = "chg:"  # the bot's button under the answer of a turn that changed files
+CALLS_KEPT = 20_000
 WEBHOOK_PAUSE = 0.1  # s, after an update that was not taken
 
 
@@ -96,6 +98,8 @@ class Localgram(DemoLocalgram):
         self.world.topics_in_private = topics
         self.world.updates = self.updates = WebhookUpdates(self.world.feed)
         self.faults = Faults()
+        # Of the bot, oldest first, without getUpdates.
+        self.calls: deque[Made] = deque(maxlen=CALLS_KEPT)
         self._group_ids = itertools.count(1)
 
     def user(self, name: str, **more: Any) -> Person:
@@ -103,7 +107,7 @@ class Localgram(DemoLocalgram):
 
     def api(self) -> FaultyApi:
         api = FaultyApi(self.world, self.token)
-        api.faults = self.faults
+        api.faults, api.made = self.faults, self.calls
         api.methods = METHODS
         return api
 
@@ -175,13 +179,8 @@ class Localgram(DemoLocalgram):
             hold.release()
             self.faults.holds.remove(hold)
 
-    @property
-    def calls(self) -> list[Made]:
-        """The bot's calls, oldest first, without getUpdates."""
-        return list(self.world.calls)
-
     def called(self, method: str) -> list[Made]:
-        return [made for made in self.world.calls if made.method == method]
+        return [made for made in self.calls if made.method == method]
 
     async def until(self, look: Callable[[], Found | None], *, seconds: float = SECONDS) -> Found:
         """Wait until `look()` returns something; it is called after every event and call.

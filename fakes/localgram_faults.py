@@ -3,6 +3,8 @@
 import asyncio
 import math
 import time
+from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Literal, get_args
@@ -12,7 +14,7 @@ from aiohttp import web
 from bot.localgram.feed import SECONDS
 from bot.localgram.methods import Method
 from bot.localgram.server import BotApi
-from bot.localgram.wire import ApiError, Call, bad_request
+from bot.localgram.wire import ApiError, Call, bad_request, integer
 
 BAD_GATEWAY = "<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
 
@@ -127,10 +129,25 @@ class Faults:
             hold.release()
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A call that was answered; `error` is empty if it succeeded."""
+
+    method: str
+    fields: Mapping[str, str]
+    error: str = ""
+
+    @property
+    def chat(self) -> int:
+        """The chat's id; 0 if the call has none."""
+        return integer(self.fields.get("chat_id"))
+
+
 class FaultyApi(BotApi):
-    """The Bot API through faults."""
+    """The Bot API through faults; `made` are its calls, oldest first, without getUpdates."""
 
     faults: Faults
+    made: deque[Made]
 
     async def answered(self, request: web.Request, call: Call, method: Method) -> web.Response:
         fault = self.faults.take(call)
@@ -168,7 +185,16 @@ class FaultyApi(BotApi):
         def refuse(*_: object) -> object:
             raise flooded(wait)
 
-        return await super().carried_out(call, refuse if wait else method)
+        error = ""
+        try:
+            return await super().carried_out(call, refuse if wait else method)
+        except ApiError as refusal:
+            error = refusal.description
+            raise
+        finally:
+            if call.method != "getUpdates":
+                self.made.append(Made(call.method, call.fields, error))
+                self._world.feed.wake()
 
 
 def cut(request: web.Request) -> web.Response:

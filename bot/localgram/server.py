@@ -19,7 +19,7 @@ from bot.localgram.methods import TABLE, Method
 from bot.localgram.page import Page
 from bot.localgram.person import Person
 from bot.localgram.wire import ApiError, Call, read_call
-from bot.localgram.world import Made, World
+from bot.localgram.world import World
 
 NAMES = frozenset({"127.0.0.1", "localhost"})
 OWN_SITE = frozenset({"same-origin", "none"})
@@ -113,17 +113,8 @@ class BotApi:
         return web.Response(text=body, content_type="application/json")
 
     async def carried_out(self, call: Call, method: Method) -> object:
-        error = ""
-        try:
-            result = method(self._world, call)
-            return await cast(Awaitable[object], result) if inspect.isawaitable(result) else result
-        except ApiError as refusal:
-            error = refusal.description
-            raise
-        finally:
-            if call.method != "getUpdates":
-                self._world.calls.append(Made(call.method, call.fields, error))
-                self._world.feed.wake()
+        result = method(self._world, call)
+        return await cast(Awaitable[object], result) if inspect.isawaitable(result) else result
 
 
 def refused(error: ApiError) -> web.Response:

@@ -6,8 +6,7 @@ import random
 import re
 import secrets
 import time
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from bot.localgram.chat import Chat
@@ -15,26 +14,11 @@ from bot.localgram.feed import Acted, Answered, Changed, Drafted, Event, Feed, P
 from bot.localgram.message import Account, Files, Message
 from bot.localgram.wire import ApiError, Json, bad_request, integer
 
-CALLS_KEPT = 20_000
 COMMAND = re.compile(r"[a-z0-9_]{1,32}")
 TWO_POLLERS = (
     "terminated by other getUpdates request; make sure that only one bot instance is running"
 )
 TEXTS = {"description": 512, "short_description": 120}  # the longest
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """A call that was answered; `error` is empty if it succeeded."""
-
-    method: str
-    fields: Mapping[str, str]
-    error: str = ""
-
-    @property
-    def chat(self) -> int:
-        """The chat's id; 0 if the call has none."""
-        return integer(self.fields.get("chat_id"))
 
 
 @dataclass(slots=True, eq=False)
@@ -59,7 +43,6 @@ class World:
         self.queries: dict[str, Query] = {}
         self.commands: dict[tuple[str, int, str], list[Json]] = {}  # by scope, chat, language
         self.texts: dict[tuple[str, str], str] = {}  # by kind, language
-        self.calls: deque[Made] = deque(maxlen=CALLS_KEPT)
         self._last_id = 0
         self._last_album = 13_000_000_000_000_000
 
