@@ -105,20 +105,14 @@ ifneq ($(filter install,$(MAKECMDGOALS)),)
 endif
 dev: system-test $(STAMP)-dev compiled
 
-matrix: install  ## what the Matrix channel needs besides, for [matrix] in the configuration
-	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock -r requirements-matrix.lock
-
-mail: install  ## the package that reads mail accounts (docs/mail.md)
-	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock -r requirements-mail.lock
-
-mcp: install  ## the package that speaks with MCP servers (docs/mcp.md)
-	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock -r requirements-mcp.lock
-
-voice: install  ## what hears voice messages here: whisper.cpp, with a model that is pulled (docs/voice.md)
-	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock -r requirements-voice.lock
-
-calendar: install  ## what the calendars on CalDAV servers need (docs/calendar.md)
-	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock -r requirements-calendar.lock
+matrix:  ## what the Matrix channel needs besides, for [matrix] in the configuration
+mail:  ## the package that reads mail accounts (docs/mail.md)
+mcp:  ## the package that speaks with MCP servers (docs/mcp.md)
+voice:  ## what hears voice messages here: whisper.cpp, with a model that is pulled (docs/voice.md)
+calendar:  ## what the calendars on CalDAV servers need (docs/calendar.md)
+$(EXTRAS): install
+	@./with-dots.sh "Installing the packages for $@" $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock -r requirements-$@.lock
+	@echo "They are there. What it takes besides: docs/$@.md"
 
 upgrade:  ## the newest version: backed up, tried, switched to, and back if it fails
 	@test -x $(BIN)/voltaire || $(MAKE) --no-print-directory install
@@ -216,7 +210,7 @@ templates: dev $(TEMPLATES)  ## every real chat template, with the real agent an
 	@$(PYTEST) --dist load -m "slow or not slow" tests/agent/llm/openai/test_real_templates.py
 
 # REAL="--short" in ten minutes; REAL="--help" for the rest. It goes on where it was interrupted.
-real-models: dev  ## real models of 0.5 and 1.5 GB, fetched: tasks and wishes done, waits, faults of answers; two hours
+real-models: dev  ## real models of 0.5 and 1.1 GB, fetched: tasks and wishes done, waits, faults of answers; two hours
 	@$(BIN)/python -m bench.real_models $(REAL)
 
 # CARD="--cpu" tries all of it without a card; the machine with the card needs no network and no `make dev`.

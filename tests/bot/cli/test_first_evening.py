@@ -397,6 +397,16 @@ def test_what_make_installs_shows_that_it_goes_on(terminal: tuple[int, int]) -> 
     assert (quiet.returncode, quiet.stderr) == (1, b"Installing\n"), "no dots where nobody looks"
 
 
+@pytest.mark.parametrize("part", ["calendar", "mail", "matrix", "mcp", "voice"])
+def test_a_part_that_make_adds_shows_that_it_goes_on_and_names_its_page(part: str) -> None:
+    make = ["make", "--dry-run", "--old-file=install", part]
+    made = subprocess.run(make, cwd=ROOT, text=True, capture_output=True, check=True)
+    installs, told = made.stdout.splitlines()
+    assert installs.startswith("./with-dots.sh ") and f" -r requirements-{part}.lock" in installs
+    (page,) = re.findall(r"docs/\w+\.md", told)
+    assert (ROOT / page).is_file()
+
+
 async def test_pocket_tells_a_reminder_whole_where_nothing_will_run_it(tmp_path: Path) -> None:
     code, out, err = await voltaire(tmp_path, "ask", "in 2 hours remind me to stretch")
     assert (code, NOTHING_RUNS in err) == (0, True), out + err
