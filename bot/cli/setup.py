@@ -82,6 +82,10 @@ SEARCH_LATER = "Web search: voltaire setup search"
 YES, NO = ("y", "yes"), ("n", "no", LATER)
 
 
+class PutOff(Exception):
+    """A question that stands for what can be set up later, answered by one of NO."""
+
+
 @click.command("setup", help="Set up messaging apps, owner, model, server, systemd units.")
 @click.argument("app", required=False, type=click.Choice((TELEGRAM, MATRIX, SEARCH, MAIL)))
 @click.argument("account", required=False)
@@ -361,10 +365,12 @@ class Wizard:
             except (SetupError, ProfileError) as error:
                 raise Misused(str(error)) from None
         self.apps = self.chosen_apps()
-        if TELEGRAM in self.apps:
-            await self.telegram()
-        if MATRIX in self.apps:
-            await self.matrix()
+        for app, step in ((TELEGRAM, self.telegram), (MATRIX, self.matrix)):
+            if app in self.apps:
+                try:
+                    await step()
+                except PutOff:
+                    self.apps.discard(app)
         zone = self.answer(
             "agent.timezone", "Time zone", machine_timezone(), self.given.timezone, valid_zone
         )
@@ -398,7 +404,8 @@ class Wizard:
     ) -> str:
         """Return the option, else ask until `check` accepts the answer; a configured value is the default.
 
-        With `yes` nothing is asked: the default is taken, or what `check` raises.
+        With `yes` nothing is asked: the default is taken, or what `check` raises. One of NO that `check` does not know
+        leaves the default, and raises PutOff where there is none.
         """
         if given is not None:
             return given
@@ -411,6 +418,10 @@ class Wizard:
             except (SetupError, ProfileError) as error:
                 if self.yes:
                     raise
+                if answer.lower() in NO:
+                    if not default:
+                        raise PutOff from None
+                    return default
                 click.echo(str(error))
             else:
                 return answer
@@ -468,10 +479,7 @@ class Wizard:
             if not token and self.yes:
                 raise SetupError("A bot token is needed: --token, from @BotFather.")
             while not token:
-                given = ask("Bot token, from @BotFather (/newbot)", hidden=True)
-                if given.lower() in NO:
-                    self.apps.discard(TELEGRAM)
-                    return
+                given = ask_needed("Bot token, from @BotFather (/newbot)", hidden=True)
                 token = given if TOKEN.fullmatch(given) else ""
                 if not token:
                     click.echo(BOTFATHER)
@@ -485,10 +493,7 @@ class Wizard:
             if found.refused:
                 token = ""
             else:
-                answer = ask(f"again, {LATER}, or the address of your own server", "again")
-                if answer.lower() in NO:
-                    self.apps.discard(TELEGRAM)
-                    return
+                answer = ask_needed(f"again, {LATER}, or the address of your own server", "again")
                 if answer.lower() not in ("again", *YES):
                     base = answer if "://" in answer else f"http://{answer}"
         self.username = str(found["username"])
@@ -516,7 +521,9 @@ class Wizard:
         default = str((same and self.known("matrix.homeserver")) or "")
         with sign_of_life(ASKING_HOMESERVER):
             default = default or await matrix.homeserver_of(user)
-        url = self.given.homeserver or (default if self.yes else ask("Its homeserver", default))
+        url = self.given.homeserver or (
+            default if self.yes else ask_needed("Its homeserver", default)
+        )
         while True:
             with sign_of_life(ASKING_HOMESERVER):
                 why = await matrix.no_homeserver(url)
@@ -525,7 +532,7 @@ class Wizard:
             if self.yes:
                 raise SetupError(f"{why} Nothing was changed.")
             click.echo(why)
-            url = ask("Its homeserver", url)
+            url = ask_needed("Its homeserver", url)
         make_private(self.state)
         with sign_of_life(ASKING_HOMESERVER):
             here = await matrix.logged_in(self.state, url, user)
@@ -566,7 +573,7 @@ class Wizard:
                 if self.yes:
                     how = "--matrix-password, or --matrix-token"
                     raise SetupError(f"The password of {user} is needed: {how}.")
-                password = ask(f"Password of {user}", hidden=True)
+                password = ask_needed(f"Password of {user}", hidden=True)
             try:
                 with sign_of_life(ASKING_HOMESERVER):
                     await matrix.make_session(self.state, url, user, password, token)
@@ -599,7 +606,10 @@ class Wizard:
             click.echo(text.replace("change this to a long random text", token_hex(32)))
             web.setdefault("search_url", "http://127.0.0.1:8888")
         else:
-            key = self.given.search_key or ask("Its key", hidden=True)
+            try:
+                key = self.given.search_key or ask_needed("Its key", hidden=True)
+            except PutOff:
+                return False
             file = self.config.parent / "search-key"
             web["search_key_file"] = str(file)
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
@@ -803,6 +813,13 @@ def ask(question: str, default: str = "", *, hidden: bool = False) -> str:
     question += " (it is not shown)" * hide
     with interruptible():
         return str(click.prompt(question, default, hide, show_default=shown)).strip()
+
+
+def ask_needed(question: str, default: str = "", *, hidden: bool = False) -> str:
+    """Ask, and raise PutOff for one of NO."""
+    if (answer := ask(question, default, hidden=hidden)).lower() in NO:
+        raise PutOff
+    return answer
 
 
 def valid_service(name: str) -> None:

@@ -24,6 +24,7 @@ __all__ = ["gram", "v100"]  # fixtures
 NOWHERE = "http://127.0.0.1:9"
 ELSEWHERE = {"HF_ENDPOINT": NOWHERE, RELEASES_VARIABLE: f"{NOWHERE}/releases"}
 APP, TOKEN, ZONE, MODEL = "Messaging app.*:", "Bot token.*:", "Time zone.*:", "Model profile.*:"
+ACCOUNT = "Matrix account.*:"
 SEARCH = "Web search.*or later.*:"
 GET, BUILD = "get, build, later.*:", r"\nbuild, later.*:"
 
@@ -82,6 +83,17 @@ async def test_a_missing_model_can_be_replaced_by_the_one_that_is_here(tmp_path:
         await terminal.until("voltaire chat")
         assert await terminal.ended() == 0
     assert configured(tmp_path)["backend"]["profile"] == "pocket"
+
+
+async def test_each_question_can_be_put_off(tmp_path: Path) -> None:
+    async with wizard(tmp_path) as terminal:
+        await terminal.answer((APP, "matrix"), (ACCOUNT, "later"), (ZONE, "n"), (MODEL, "later"))
+        await terminal.answer((SEARCH, "brave"), ("Its key.*:", "later"))
+        await terminal.until("voltaire chat[^$]*voltaire setup matrix[^$]*voltaire setup search")
+        assert await terminal.ended() == 0
+    written = configured(tmp_path)
+    assert set(written) == {"agent", "backend", "state"} and set(written["agent"]) == {"timezone"}
+    assert written["backend"]["profile"] == "pocket"
 
 
 @pytest.mark.slow
