@@ -137,7 +137,8 @@ async def profile_in_use(settings: Settings) -> Profile:
                 with suppress(ProfileError):
                     return await asyncio.to_thread(profile_of, server.profile)
                 file = server.model or server.profile
-                return Profile(server.profile, file, server.n_ctx or 0, Source(path=file))
+                told = Source(path=file)  # its folder is not told, nor whether it wants a card
+                return Profile(server.profile, file, server.n_ctx or 0, told, gpu=False)
     return chosen
 
 
@@ -199,9 +200,13 @@ async def pull(options: Options, model: str) -> None:
         known = load_embedder(model, own) if model in embedders(own) else profile_of(model)
         sources = known.sources
     path = await pull_files(sources, config)
+    click.echo(f"Here: {path}")
     if speech:
         await asyncio.to_thread(open_to_sandboxes, config.models_folder)
-    click.echo(f"Here: {path}")
+    else:
+        embedding = "--embedding " * (model in embedders(profiles_folder()))
+        named = shlex.quote(str(path)) if "/" in model else model
+        click.echo(f"Use it: voltaire model use {embedding}{named}")
 
 
 @command.command("use")
@@ -310,7 +315,7 @@ async def fit(
         with sign_of_life("looking at this machine's models"):
             listed = await asyncio.to_thread(all_candidates, machine)
             with suppress(ProfileError):
-                used = await profile_in_use(settings)
+                used = await asyncio.to_thread(next_profile, settings)
                 if settings.backend.kind == "managed" and used.name not in {o.name for o in listed}:
                     own = await asyncio.to_thread(profile_candidate, used, machine)
                     listed.insert(0, replace(own, place="this configuration"))

@@ -2,16 +2,18 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from backend.service import serve_backend
 from bot.cli.backend_config import backend_config
-from bot.settings import Settings, StateSection
+from bot.settings import BackendSection, Settings, StateSection
 from fakes import gguf_kinds
 from fakes.command_line import voltaire, voltaire_beside
 from fakes.gguf_chain import make_chain
+from fakes.hub import Hub
 from fakes.toolkits import cuda, gcc
 from fakes.words import saying
 
@@ -134,6 +136,41 @@ def test_the_model_that_is_used_is_the_one_of_the_next_start(tmp_path: Path) -> 
     assert saying("The next start serves", str(model)) in out.splitlines()
     code, out, err = voltaire(tmp_path, "ask", "hi")
     assert (code, out) == (0, "Hello from mine.\n"), err
+
+
+@pytest.mark.parametrize(("named", "used"), [("far", "far"), ("a/b/m.gguf", "{path}")])
+async def test_a_model_that_was_pulled_is_told_how_to_be_used(
+    tmp_path: Path, named: str, used: str
+) -> None:
+    own = tmp_path / "x" / "voltaire" / "profiles"
+    own.mkdir(parents=True)
+    (own / "far.toml").write_text(
+        'title = "F"\ncpu = true\ncontext = 8192\n[model]\nrepo = "a/b"\nfile = "m.gguf"\n'
+    )
+    async with Hub(b"weights").running() as hub:
+        code, out, err = await voltaire_beside(
+            tmp_path, "model", "pull", named, env={"HF_ENDPOINT": hub.url}
+        )
+    path = tmp_path / "s" / "voltaire" / "models" / "m.gguf"
+    assert (code, path.read_bytes()) == (0, b"weights"), err
+    told = [f"Here: {path}", f"Use it: voltaire model use {used.format(path=path)}"]
+    assert out.splitlines()[-2:] == told
+
+
+async def test_a_file_that_runs_for_this_start_alone_is_not_called_unfit(tmp_path: Path) -> None:
+    model = make_chain(tmp_path / "mine.gguf", "Hello from mine.")
+    settings = Settings(
+        state=StateSection(dir=tmp_path / "s" / "voltaire"),
+        backend=BackendSection(profile=str(model)),
+    )
+    async with serve_backend(backend_config(settings)):
+        code, out, err = await voltaire_beside(tmp_path, "model", "list")
+        first, *_ = out.splitlines()
+        assert code == 0, err
+        # Its title is the file once that is loaded.
+        assert re.fullmatch(r"\* mine: mine(?:\.gguf)? \(size not known; fit not known\)", first)
+        _, out, _ = await voltaire_beside(tmp_path, "model", "fit")
+        assert "Fits, best first:\n" in out and "mine" not in out
 
 
 @pytest.mark.slow
