@@ -41,7 +41,7 @@ SAID = (
     (
         (
             "remind me in 2 minutes to stretch",
-            r"^Done: Planned .*Reminder “stretch”, once, on \w+ \d+ \w+ \d{4} at \d\d:\d\d",
+            r"^Done: Planned .*Reminder “stretch”, once, on \w+ \d{4}-\d\d-\d\d \d\d:\d\d",
         ),
     ),
     (("write a file shopping.txt with milk, eggs and bread", r"^Done: created shopping\.txt"),),
