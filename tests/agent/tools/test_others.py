@@ -121,6 +121,25 @@ async def test_what_asks_for_the_hardware_is_told_where_it_is_described(call: Ca
         assert "host.txt" not in (await bash.run(call, {"command": command})).text, command
 
 
+async def test_files_that_differ_are_no_failure(call: Call) -> None:
+    assert (await bash.run(call, {"command": "echo pear > a; echo plum > b"})).ok
+    for command, ok in (
+        ("diff a b", True),
+        ("cmp a b", True),
+        ("diff a b; false", False),
+        ("diff a nothing", False),
+    ):
+        output = await bash.run(call, {"command": command})
+        assert (output.ok, output.text.endswith("exit code: 1 (they differ)")) == (ok, ok), command
+
+
+async def test_of_a_script_that_is_not_there_it_is_told_what_makes_it(call: Call) -> None:
+    for command in ("python3 fib.py", "python3 /workspace/fib.py"):
+        told = (await bash.run(call, {"command": command})).text
+        assert told.endswith("There is no fib.py: where it is to be made, write_file makes it.")
+    assert "write_file" not in (await bash.run(call, {"command": "cat fib.py"})).text
+
+
 async def test_columns_of_a_csv_file_that_awk_splits_at_blanks_are_no_result(call: Call) -> None:
     assert (await bash.run(call, {"command": "printf 'a,1\\nb,2\\n' > c.csv"})).ok
     by_comma = r"awk -F, '{s += $2} END {print s}' c.csv"
