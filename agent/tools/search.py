@@ -20,6 +20,7 @@ from agent.tools.files import SHORT_TEXT, in_received, read_text, shown_lines
 from agent.tools.memory import elsewhere
 from agent.tools.tool import Call, Output, tool
 
+ALL_THERE = "All that stands there:"
 PIECE = re.compile(r"\*\*/|\*\*|\*|\?|\[!?\]?[^]/]*\]|\{[^{}/]*\}|.", re.DOTALL)
 WILDCARDS = {"**/": "(.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
@@ -142,7 +143,7 @@ async def grep(
         with suppress(ToolError):  # no text file
             if len(text := await read_text(call.sandbox.files, path)) <= SHORT_TEXT:
                 shown = shown_lines(text, path, 1, 0, call.output_limit)
-                return Output(f"{found.text} All that stands there:\n{shown}")
+                return Output(f"{found.text} {ALL_THERE}\n{shown}")
     return found
 
 

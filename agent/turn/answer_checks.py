@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from agent.context.compaction_plan import clip
 from agent.language import translated
+from agent.tools.bash import NO_OUTPUT
 from agent.tools.registry import default_names
+from agent.tools.search import ALL_THERE
 from agent.turn import texts
 from agent.turn.step import Step
 
@@ -37,13 +39,15 @@ TOOL_NAMES = re.compile(
     rf"\b(?:{'|'.join(n for n in default_names() if '_' in n)}|bash`? (?:tool|function|command))\b"
     rf"|<(?:{'|'.join(default_names())})\b"
 )
+CALL_ALONE = re.compile(r"\W*(?:bash|grep):? \S[^\n]*(?<![.!?])")
 JSON_ALONE = re.compile(r"\s*(?:```(?:json)?\s*)?\{.*\}\s*(?:```)?\s*", re.DOTALL)
 DOTTED = re.compile(r"\d+(?:\.\d+){2,}")  # an address, a version or a date, which nobody computes
 FILE_NAME = re.compile(r"\b(?!(?:e\.g|i\.e|a\.m|p\.m|z\.b|d\.h)\b)\w[\w-]*\.[a-z]\w{0,3}\b")
 LINE_NUMBER = re.compile(r"^[^\s:]+:\d+:", re.MULTILINE)  # before a line that was found in a file
 UNABLE = re.compile(
     r"\bI (?:do not|don't) have (?:the (?:ability|capability|means)|(?:direct )?access)\b"
-    r"|\bI(?:'m| am) (?:unable|not able) to (?:access|read|run|execute|open)\b|\bas an AI\b",
+    r"|\bI(?:'m| am) (?:unable|not able) to (?:access|read|run|execute|open)\b|\bas an AI\b"
+    r"|\bI (?:can't|cannot) (?:assist|help) (?:you )?with (?:that|this)\b",
     re.IGNORECASE,
 )
 REFUSED = re.compile(
@@ -146,6 +150,16 @@ class Claim:
 def instructs(text: str) -> bool:
     """Whether an answer shows code, a command to use, or one of the agent's own tools, in place of using it."""
     return any(sign.search(text) for sign in (CODE_BLOCK, ADVISED, TOOL_NAMES))
+
+
+def is_call(text: str) -> bool:
+    """Whether an answer is one line that calls the shell or grep, and nothing else."""
+    return bool(CALL_ALONE.fullmatch(text))
+
+
+def copies_tool(text: str) -> bool:
+    """Whether an answer has the words of a tool around what it found."""
+    return ALL_THERE in text or text.strip("(). \n") == NO_OUTPUT.strip("()")
 
 
 def shows_code(text: str) -> bool:

@@ -25,11 +25,13 @@ from agent.turn import texts
 from agent.turn.answer_checks import (
     WHOLE,
     AnswerChecks,
+    copies_tool,
     echoes,
     false_claim,
     figure,
     instructs,
     invents,
+    is_call,
     is_json,
     other_unit,
     promises,
@@ -233,6 +235,7 @@ class TurnLoop:
             again = True
         if step.calls and not again:
             return step
+        again |= self.tools.stumbled or await self.tools.read_rest()
         if missed := await self.tools.missed():
             made = await self.ask(tool_choice="required", only=frozenset({missed}))
             if made.calls:
@@ -302,8 +305,12 @@ class TurnLoop:
         elif not (found or self.swapped):
             self.swapped = True
             step = await self.ask(tool_choice="required", only=self.tools.others())
-        if not step.calls and self.tools.outcomes and self._groundless(step.text):
-            raise Looping(self.tools.report(translated(texts.NO_RESULT)))
+        groundless = self._groundless(step.text)
+        if not step.calls and self.tools.outcomes and (groundless or instructs(step.text)):
+            if shown := self.tools.shown():
+                return Step(Assistant(shown))
+            if groundless:
+                raise Looping(self.tools.report(translated(texts.NO_RESULT)))
         return step
 
     async def saved(self, written: Step) -> Step:
@@ -406,11 +413,13 @@ class TurnLoop:
         words, found = self.transcript.words(), self.tools.found()
         if quotes(text, f"{texts.ANSWER_FROM} {base_text()}", INSTRUCTION):
             return True
+        if self.tools.outcomes and (unable(text) or is_call(text) or copies_tool(text)):
+            return True
         if not any(self.tools.outcomes.values()):
             return echoes(text, words) or invents(text, "", words, found)
         called = " ".join(call.arguments for call, _ in self.transcript.results())
         unknown = unknown_files(text, f"{words} {found} {called}") or other_unit(text, found)
-        return unable(text) or unknown or echoes(text, words) or invents(text, found, words)
+        return unknown or echoes(text, words) or invents(text, found, words)
 
     async def resume(self) -> None:
         """Go on where the journal stands; after a crash, with the open calls first."""

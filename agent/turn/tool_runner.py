@@ -26,7 +26,7 @@ from agent.schedule.watches import orders_watch
 from agent.tools.bash import NO_OUTPUT
 from agent.tools.tool import Call, Output, Tool, Withhold
 from agent.turn import texts
-from agent.turn.answer_checks import WHOLE, echoes, figure, states, words_of
+from agent.turn.answer_checks import SHORT, WHOLE, echoes, figure, states, words_of
 from agent.turn.conversation import Conversation
 from agent.turn.repetition import RepeatedCallDetector
 from agent.turn.step import Step
@@ -45,23 +45,27 @@ _EDIT = (
     r"|sortier|änder|ersetz|bearbeit|korrigier|reparier|füg|trie|change|remplace|modifie|corrige|répare|ajoute"
     r"|ordena|cambia|reemplaza|edita|corrige|repara|añade|agrega"
 )
+_DELETE = "delete|remove|lösch|entfern|supprime|efface|borra|elimina"
 _MOVE = (
-    r"move|rename|copy|delete|remove|verschieb|benenn|kopier|lösch|entfern"
-    r"|déplace|renomme|copie|supprime|efface|mueve|renombra|copia|borra|elimina"
+    f"move|rename|copy|verschieb|benenn|kopier|déplace|renomme|copie|mueve|renombra|copia|{_DELETE}"
 )
 WANTS_EDIT = re.compile(f"{_FIRST}(?:{_EDIT})", re.IGNORECASE)
 WANTS_CHANGE = re.compile(f"{_FIRST}(?:{_EDIT}|{_MOVE})", re.IGNORECASE)
 WANTS_MOVE = re.compile(f"{_FIRST}(?:{_MOVE})", re.IGNORECASE)
+WANTS_DELETED = re.compile(f"{_FIRST}(?:{_DELETE})", re.IGNORECASE)
 _NUMBER = r"(?:\d+|two|three|zwei|drei|deux|trois|dos|tres)"
 _END = r"(?:first|last|(?:erste|letzte|premi[eè]re|derni[eè]re|primera|última)[ns]?)"
 COUNTING = re.compile(
-    r"\b(?:how many|sum|total|average|mean|median|count|highest|lowest|maximum|minimum"
-    r"|wie ?viele|summe|durchschnitt|insgesamt|zähl\w*|höchste\w*|niedrigste\w*"
-    r"|combien de|somme|moyenne|compte|plus (?:haut|bas|élevé)e?"
-    r"|cuánt[oa]s|suma|promedio|media|cuenta|más (?:alt|baj)[oa]|сколько|сумм\w+|средн\w+"
-    rf"|{_END} {_NUMBER}|{_NUMBER} {_END})\b|多少|总和|平均",
+    r"\b(?:how many|sum|total|average|mean|median|count|maximum|minimum"
+    r"|(?:high|low|long|short|larg|bigg|small|warm|cold|hott|cheap|fast|slow|old|young|heavi|great|few)est"
+    r"|wie ?viele|summe|durchschnitt|insgesamt|zähl\w*|(?:meist|wenigst|größt)e\w*"
+    r"|(?:höch|niedrig|läng|kürze|klein|wärm|kälte|billig|teuer|schnell|langsam|älte|jüng|schwer)ste\w*"
+    r"|combien de|somme|moyenne|compte|l[ae]s? (?:plus|moins)"
+    r"|cuánt[oa]s|suma|promedio|media|cuenta|(?:el|las?|los) (?:más|menos|mayor|menor)"
+    r"|сколько|сумм\w+|средн\w+|сам\w{2,3})\b|多少|总和|平均|最",
     re.IGNORECASE,
 )
+ENDS = re.compile(rf"\b(?:{_END} {_NUMBER}|{_NUMBER} {_END})\b", re.IGNORECASE)
 WANTS_WORDS = re.compile(
     r"\W*(?:please |can you |could you |bitte )*(?:translate|explain|define|describe|tell me|write|compose|suggest|name"
     r"|übersetz|erklär|beschreib|schreib|tradui|expli|décri|écri|traduc|describ|escrib|перевед|объясн|напиши)",
@@ -231,6 +235,20 @@ class ToolRunner:
             if name not in read:
                 await self._call("read_file", path=name)
 
+    async def read_rest(self) -> bool:
+        """Read the files that a question names, where only some of them were; whether that was so."""
+        words, called = self.transcript.words(), len(self.transcript.results())
+        if self.done and self.done <= LOOKING and QUESTION.fullmatch(words):
+            await self.read_named()
+        return len(self.transcript.results()) > called
+
+    @property
+    def stumbled(self) -> bool:
+        """Whether the last call was of a program that there is not, after another had found something: small models run
+        what they have read."""
+        told = self.transcript.results()
+        return bool(told) and "command not found" in told[-1][1] and any(self.outcomes.values())
+
     async def _there(self) -> dict[str, int | None]:
         named = await self.named_files(self.transcript.words())
         return {name: found for name, found in named.items() if found is not None}
@@ -256,15 +274,18 @@ class ToolRunner:
     async def printed(self) -> Step | None:
         """Make a `write_file` call of what a filter printed of the file that the message wants changed, where that is
         as it was: small models forget sed's -i. Returns None if there is none."""
-        if not (path := await self.to_edit()):
+        words = self.transcript.words()
+        less = WANTS_DELETED.search(words)
+        if not (less or WANTS_EDIT.search(words)) or not (path := await self.unchanged()):
             return None
         held = await self._held(path)
         for call, text in self.transcript.results():
             command = str((arguments_of(call.arguments) or {}).get("command"))
             filtered = FILTER.fullmatch(command) and posixpath.basename(path) in command
             lines = text.splitlines()
-            version = lines != held and (len(lines) == len(held) or set(lines) == set(held))
-            if filtered and version and self.outcomes.get(call.id):
+            version = len(lines) == len(held) or set(lines) == set(held)
+            version |= bool(less and set(lines) < set(held))
+            if filtered and version and lines != held and self.outcomes.get(call.id):
                 return self._written(path, f"{text}\n")
         return None
 
@@ -356,10 +377,11 @@ class ToolRunner:
 
     @property
     def counts_by_eye(self) -> bool:
-        """Whether the message asks for a count, a sum or the ends of a file, and files were looked at only."""
+        """Whether the message asks for a count, a sum, the most or the ends of a file, and files were looked at only."""
         words = self.transcript.words()
         looked = bool(self.done) and self.done <= LOOKING - {"list_files"}  # which counts
-        return looked and bool(COUNTING.search(words) and SPEAKS_OF_FILE.search(words))
+        ends = ENDS.search(words) and not any('"last"' in c.arguments for c, _ in self._good())
+        return looked and bool((COUNTING.search(words) or ends) and SPEAKS_OF_FILE.search(words))
 
     async def missed(self) -> str:
         """The tool for what the message asks beside what was done, where it was not tried: a reminder, or to be sent a
@@ -412,6 +434,12 @@ class ToolRunner:
         """What was read or printed, each once, without strangers' text."""
         good = dict.fromkeys(text for call, text in self._good() if call.name in READING)
         return "" if self.strange else "\n".join(t for t in good if t != NO_OUTPUT)
+
+    def shown(self) -> str:
+        """What was found, for a person, where it is short; else ""."""
+        found = self.read() if any(self.outcomes.values()) else ""
+        block = f"{translated(texts.FOUND_THIS)}\n```\n{found}\n```"
+        return block if 0 < len(found) <= SHORT else ""
 
     def _good(self) -> list[tuple[ToolCall, str]]:
         ran = [(call, text) for call, text in self.transcript.results() if call.id in self.outcomes]
@@ -560,6 +588,15 @@ class ToolRunner:
         if WANTS_MOVE.search(words) and not made and name in words:
             raise ToolError(texts.BY_SHELL)
         content = str(arguments.get("content", ""))
+        if name.endswith(".json"):
+            try:
+                json.loads(content)
+            except ValueError as error:
+                raise ToolError(texts.NO_JSON.format(path=path, why=error)) from None
+        called = " ".join(earlier.arguments for earlier, _ in self.transcript.results())
+        for source in await self._there():
+            if posixpath.basename(source) not in (name, *re.findall(r"[\w.-]+", called)):
+                raise ToolError(texts.UNREAD_SOURCE.format(path=source))
         kept = content.splitlines()
         if seen and len(kept) < len(held) and set(kept) <= set(held):
             raise ToolError(texts.UNASKED.format(path=path))
@@ -608,5 +645,7 @@ def described(call: ToolCall) -> str:
 
 def clip_line(text: str) -> str:
     """A text's first line, shortened."""
-    line = " ".join(text.strip().partition("\n")[0].split())
+    lines = text.strip().removesuffix("exit code: 1").strip().split("\n")
+    raised = lines[0].startswith("Traceback ")  # Python's own last line says what went wrong
+    line = " ".join(lines[-1 if raised else 0].split())
     return line if len(line) <= _LINE else line[: _LINE - 1] + "…"

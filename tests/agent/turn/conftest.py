@@ -29,6 +29,7 @@ class Bench:
     rows: MemoryApprovals = field(default_factory=MemoryApprovals)
     ran: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     results: dict[str, str] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     limits: TurnLimits = field(default_factory=TurnLimits)
     constrain: Constrain = "never"
@@ -43,6 +44,7 @@ class Bench:
     refused: str = ""  # why nothing can be planned
     without: str = ""  # the name of a tool that is not there
     sends: bool = False  # whether files can be sent
+    reads: bool = False
     began: asyncio.Event = field(default_factory=asyncio.Event)
     release: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -65,6 +67,8 @@ class Bench:
             self.ran.append(("bash", {"command": command}))
             if command == "fail":
                 raise ToolError("exit code 1")
+            if command in self.failures:
+                raise ToolError(self.failures[command])
             if command == "bug":
                 raise KeyError(command)
             if command == "wait":
@@ -119,6 +123,11 @@ class Bench:
             self.contents[path] = content.encode()
             return Output("written")
 
+        async def read_file(call: Call, path: str, first: int = 1, last: int = 0) -> Output:
+            """Read a file."""
+            lines = (await self.open(path)).read().decode().splitlines()
+            return Output("\n".join(lines[first - 1 : last or None]))
+
         async def send_file(call: Call, path: str) -> Output:
             """Send a file."""
             self.ran.append(("send_file", {"path": path}))
@@ -130,6 +139,7 @@ class Bench:
                 *(write_file, bash, remember, recall),
                 *(schedule, git_commit, git_status, list_files, grep),
                 *((send_file,) if self.sends else ()),
+                *((read_file,) if self.reads else ()),
             )
             if one.__name__ != self.without
         ]

@@ -832,7 +832,7 @@ class TestAnswersOfSmallModels:
         bench.journal.messages[-1] = User(words)
         run = calls("bash", command="python collatz.py")
         finished = await bench.run(run, says(words), says(words), run, says(words))
-        assert "- bash python collatz.py: 111" in finished.text.splitlines()
+        assert finished.text == f"{texts.FOUND_THIS}\n```\n111\n```"
 
     @pytest.mark.parametrize(
         "denial",
@@ -849,7 +849,7 @@ class TestAnswersOfSmallModels:
         finished = await bench.run(
             calls("bash", command="ls"), *[says(denial)] * 3, says("It was ran.")
         )
-        assert (denial in finished.text, "bash ls" in finished.text) == (False, True)
+        assert finished.text == f"{texts.FOUND_THIS}\n```\nran ls\n```"
 
     async def test_what_stands_above_the_results_is_not_copied(self, bench: Bench) -> None:
         bench.constrain = "always"
@@ -1307,8 +1307,11 @@ class TestAnswersOfSmallModels:
             ("Sort a.txt", "sort b.txt", "x\ny\nz", False),  # another file
             ("Sort a.txt", "sort a.txt | head -1", "ann", False),
             ("Sort a.txt", "cat a.txt", "cid\nann\nbob", False),  # as it was
+            ("delete bob from a.txt", "sed /bob/d a.txt", "cid\nann", True),
+            ("Entferne die doppelten Zeilen aus a.txt", "sort -u a.txt", "ann\nbob\ncid", True),
             ("replace bob in a.txt", "sed -n /bob/p a.txt", "bob", False),  # a part
             ("Correct a.txt", "awk '{print $1}' a.txt", "c\na\nb", False),  # a column
+            ("copy ann from a.txt to c.txt", "sed -n /ann/p a.txt", "ann", False),
             ("Show a.txt sorted", "sort a.txt", "ann\nbob\ncid", False),  # only shown
         ],
     )
@@ -1396,7 +1399,7 @@ class TestAnswersOfSmallModels:
         bench.journal.messages[-1] = User("who is on the list?")
         call, wrong = calls("bash", command="look"), says("Anna and Ben, e.g. in names_sorted.txt.")
         finished = await bench.run(call, says(""), wrong, call)
-        assert finished.text.startswith(texts.NO_RESULT)
+        assert finished.text == f"{texts.FOUND_THIS}\n```\nAnna\nBen\n```"
 
     async def test_that_a_search_found_nothing_is_no_answer_to_what_a_model_knows(
         self, bench: Bench
@@ -1468,11 +1471,18 @@ class TestAnswersOfSmallModels:
         call = calls("bash", command="ls")
         bench.journal.messages[-1] = User("say the name of the file")
         finished = await bench.run(call, says(""), says("The name of the file."), call)
+        assert finished.text == f"{texts.FOUND_THIS}\n```\nran ls\n```"
+
+    async def test_of_a_long_result_it_is_told_what_was_done(self, bench: Bench) -> None:
+        bench.constrain, bench.results["ls"] = "always", "file\n" * 100
+        call = calls("bash", command="ls")
+        bench.journal.messages[-1] = User("say the name of the file")
+        finished = await bench.run(call, says(""), says("The name of the file."), call)
         assert (finished.reason, finished.tool_calls) == ("loop", 1)
         assert finished.text == f"{texts.NO_RESULT}\n{texts.DONE_SO_FAR}\n- bash ls: ok"
 
     async def test_what_was_done_twice_is_told_once(self, bench: Bench) -> None:
-        bench.constrain = "always"
+        bench.constrain, bench.results["ls"] = "always", "file\n" * 100
         bench.journal.messages[-1] = User("say the name of the file")
         look, write = calls("bash", command="ls"), calls("bash", command="touch a")
         finished = await bench.run(look, write, look, says(""), says("The name of the file."), look)
@@ -1498,7 +1508,7 @@ class TestAnswersOfSmallModels:
         bench.journal.messages[-1] = User("what does it say of valve 27?")
         call = calls("bash", command="look")
         finished = await bench.run(call, says(""), says(answer), call)
-        assert finished.text.startswith(texts.NO_RESULT)
+        assert answer not in finished.text
 
     @pytest.mark.parametrize(
         ("found", "answer"),
@@ -1681,6 +1691,12 @@ class TestAnswersOfSmallModels:
             ("show me the last 2 lines of costs.csv", True),
             ("zeig mir die letzten zwei Zeilen von costs.csv", True),
             ("montre les 3 dernières lignes de costs.csv", True),
+            ("which line of costs.csv is the longest?", True),
+            ("was ist am teuersten in costs.csv?", True),
+            ("quel est le mois le plus cher dans costs.csv ?", True),
+            ("¿cuál es el más caro de costs.csv?", True),
+            ("что самое дорогое в costs.csv?", True),
+            ("what is the latest entry of costs.csv?", False),
             ("what does bread cost in costs.csv?", False),
             ("how many people live in Rome?", False),
         ],
@@ -1696,11 +1712,86 @@ class TestAnswersOfSmallModels:
         assert ("bash" in dict(bench.ran)) == counted
         assert (bench.model.requests[1].only == {"bash"}) == counted
 
+    async def test_the_ends_of_a_file_are_read_by_number(self, bench: Bench) -> None:
+        bench.constrain, bench.contents = "always", {"a.txt": b"boot\nready\nstop\n"}
+        bench.reads = True
+        bench.journal.messages[-1] = User("give me the first 2 lines of a.txt")
+        read = calls("read_file", path="a.txt", first=1, last=2)
+        finished = await bench.run(read, says("boot, ready"))
+        assert (finished.text, finished.tool_calls) == ("boot, ready", 1)
+
+    async def test_files_that_a_question_compares_are_all_read(self, bench: Bench) -> None:
+        bench.constrain, bench.contents = "always", {"a.txt": b"apple\n", "b.txt": b"plum\n"}
+        bench.reads = True
+        bench.journal.messages[-1] = User("what is different between a.txt and b.txt?")
+        look = calls("read_file", path="a.txt")
+        finished = await bench.run(look, says("Nothing, both have apple."), says("apple and plum."))
+        assert (finished.text, finished.tool_calls) == ("apple and plum.", 2)
+
+    async def test_what_was_read_is_answered_not_that_it_is_no_command(self, bench: Bench) -> None:
+        bench.constrain, bench.results["look"] = "always", "boot\nready"
+        bench.failures["boot"] = "boot: command not found\nexit code: 127"
+        bench.journal.messages[-1] = User("what does the log say?")
+        look, run = (calls("bash", command=c) for c in ("look", "boot"))
+        wrong = says("The command boot is not there.")
+        finished = await bench.run(look, run, wrong, says("It says boot and ready."))
+        assert finished.text == "It says boot and ready."
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            "I'm sorry, but I can't assist with that.",
+            "I cannot help you with this.",
+            "done, no output",
+            "(done, no output)",
+            "No line matches costs in a.txt. All that stands there:\nbread 4",
+        ],
+    )
+    async def test_the_words_of_a_tool_are_no_answer(self, bench: Bench, answer: str) -> None:
+        bench.constrain, bench.results["look"] = "always", "The invoice 4711 is due."
+        call = calls("bash", command="look")
+        finished = await bench.run(call, says(""), says(answer), call)
+        assert finished.text == f"{texts.FOUND_THIS}\n```\nThe invoice 4711 is due.\n```"
+
+    async def test_a_file_is_made_of_another_that_was_read(self, bench: Bench) -> None:
+        bench.constrain, bench.contents = "always", {"a.txt": b"milk\n"}
+        bench.reads = True
+        bench.journal.messages[-1] = User("turn the lines of a.txt into a checklist in a.md")
+        made = calls("write_file", path="a.md", content="- [ ] milk\n")
+        await bench.run(calls("read_file", path="a.txt"), made, says("I made a.md."))
+        assert bench.contents["a.md"] == b"- [ ] milk\n"
+
     async def test_a_list_of_files_has_their_count(self, bench: Bench) -> None:
         bench.constrain, bench.results["list"] = "always", "4 files:\na.txt (2 bytes)"
         bench.journal.messages[-1] = User("How many .txt files are in docs?")
         finished = await bench.run(calls("list_files", pattern="*.txt"), says("There are 4 files."))
         assert (finished.text, finished.tool_calls) == ("There are 4 files.", 1)
+
+    @pytest.mark.parametrize("answer", ["grep invoice a.txt", "`bash sort -u a.txt`", "bash: ls"])
+    async def test_the_line_of_a_call_is_no_answer(self, bench: Bench, answer: str) -> None:
+        bench.constrain, bench.results["look"] = "always", "The invoice 4711 is due."
+        call = calls("bash", command="look")
+        finished = await bench.run(call, says(""), says(answer), call)
+        assert finished.text == f"{texts.FOUND_THIS}\n```\nThe invoice 4711 is due.\n```"
+
+    async def test_what_is_no_json_is_not_written_as_such(self, bench: Bench) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User("make config.json with name demo")
+        contents = "name: demo", '{"name": "demo"}'
+        wrong, right = (calls("write_file", path="config.json", content=c) for c in contents)
+        finished = await bench.run(wrong, right, says("I made config.json."))
+        assert (finished.text, bench.contents) == (
+            "I made config.json.",
+            {"config.json": b'{"name": "demo"}'},
+        )
+        assert "no valid JSON: Expecting value" in str(bench.model.requests[1].messages)
+
+    async def test_of_python_s_errors_the_last_line_is_told(self, bench: Bench) -> None:
+        bench.constrain, bench.limits = "always", TurnLimits(max_tool_calls=1)
+        raised = 'Traceback (most recent call last):\n  File "a.py"\nZeroDivisionError: by zero'
+        bench.failures["python a.py"] = f"{raised}\nexit code: 1"
+        finished = await bench.run(calls("bash", command="python a.py"), *[says("")] * 4)
+        assert "- bash python a.py: ZeroDivisionError: by zero" in finished.text
 
     async def test_nor_by_a_command_that_only_prints(self, bench: Bench) -> None:
         bench.constrain, bench.results["list"] = "always", "one two"
@@ -1720,13 +1811,11 @@ class TestAnswersOfSmallModels:
             ("copy a.txt to b.txt", True),
             ("Please rename a.txt to b.txt", True),
             ("verschiebe a.txt nach b.txt", True),
-            ("copy the first line of a.txt and write it to b.txt", False),
+            ("write what is in a.txt in capital letters to b.txt", True),
             ("create b.txt with three fruits", False),
         ],
     )
-    async def test_a_file_is_copied_by_the_shell(
-        self, bench: Bench, wish: str, copied: bool
-    ) -> None:
+    async def test_a_file_is_not_copied_unread(self, bench: Bench, wish: str, copied: bool) -> None:
         bench.constrain, bench.contents = "always", {"a.txt": b"one\n"}
         bench.journal.messages[-1] = User(wish)
         write, copy = (
