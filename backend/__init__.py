@@ -14,6 +14,6 @@ embedded/               llama.cpp inside a Python process, with llama-server's f
 aio.py                  waits that asyncio lacks
 proc.py                 processes as /proc shows them; programs run to their end
 files.py                files replaced atomically, JSON Lines, private folders, locks
-pictures.py             pictures of the GPU's last hours
-charts.py               line charts as SVG
+pictures.py             pictures of the GPU's last hours and of a bench
+charts.py               line charts and bar charts as SVG
 """

@@ -1,4 +1,4 @@
-"""Line charts as SVG, in portrait format and large enough to be read on a phone.
+"""Line charts and bar charts as SVG, in portrait format and large enough to be read on a phone.
 
 Lengths are in the drawing's own units; a phone 390 points wide shows 2.8 of them to a point.
 Elements have classes, which get their colours from a theme or from the page's style sheet.
@@ -21,6 +21,8 @@ GAPS = 200
 DASHES = ("", "18 9", "18 8 4 8", "4 8")  # curves can be told apart without colour
 TICK_MINUTES = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080)
 MOST_TICKS = 6
+BAR, BAR_GAP, BAR_WIDTH = 48, 34, 620
+NAME_CHARACTERS = 52
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,16 @@ class Panel:
             for curve in self.curves
         )
         return f"{self.title}; {', '.join(curves)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar of a bar chart. `doubt` says why the value may be wrong; such a bar is hatched."""
+
+    name: str
+    value: float
+    under: str = ""
+    doubt: str = ""
 
 
 def line_charts(
@@ -174,6 +186,41 @@ def time_ticks(since: datetime, until: datetime) -> tuple[int, list[datetime]]:
     return step, [mark for mark in marks if mark >= since]
 
 
+def bar_charts(charts: Sequence[tuple[str, Sequence[Bar]]], theme: Theme) -> str:
+    """Draw charts below each other, each with a title and a bar for each value."""
+    parts, at = [], float(TOP)
+    pattern = '<path d="M-4 4 4-4M0 16 16 0M12 20 20 12" class="hatch" stroke-width="5"/>'
+    parts.append(
+        f'<pattern id="hatch" width="16" height="16" patternUnits="userSpaceOnUse">{pattern}</pattern>'
+    )
+    left = 40
+    for title, bars in charts:
+        at += TITLE
+        parts.append(text(left, at, title, size=TITLE, bold=True))
+        most = max(bar.value for bar in bars)
+        for bar in bars:
+            at += LINE + 6
+            parts.append(text(left, at, shortened(bar.name)))
+            if bar.under:
+                at += LINE - 6
+                parts.append(text(left, at, shortened(bar.under), size=TEXT - 4))
+            width = max(2.0, bar.value / most * BAR_WIDTH)
+            place = f'x="{left}" y="{at + 14:.0f}" width="{width:.1f}" height="{BAR}" rx="6"'
+            parts.append(f'<rect class="bar" {place}/>')
+            if bar.doubt:
+                parts.append(f'<rect {place} fill="url(#hatch)"/>')
+            at += 14 + BAR
+            value = f"{bar.value:,.0f}" if bar.value >= 100 else f"{bar.value:.1f}"
+            said = f"{value}, {bar.doubt}" if bar.doubt else value
+            parts.append(text(left + width + 16, at - 13, said, bold=True))
+        at += BAR_GAP + 20
+    return document(parts, ceil(at), theme, "; ".join(title for title, _ in charts))
+
+
+def shortened(name: str) -> str:
+    return name if len(name) <= NAME_CHARACTERS else f"{name[: NAME_CHARACTERS - 1]}…"
+
+
 def text(
     x: float,
     y: float,
@@ -206,5 +253,6 @@ def style(theme: Theme) -> str:
     lines = "".join(f".line{n}{{stroke:{colour}}}" for n, colour in enumerate(theme.lines))
     return (
         f"<style>.paper{{fill:{theme.paper}}}.ink{{fill:{theme.ink}}}.faint{{stroke:{theme.faint}}}"
-        f".marked{{fill:{theme.lines[0]};opacity:.22}}{lines}</style>"
+        f".marked{{fill:{theme.lines[0]};opacity:.22}}.bar{{fill:{theme.lines[1]}}}"
+        f".hatch{{stroke:{theme.paper}}}{lines}</style>"
     )

@@ -1,4 +1,4 @@
-"""The pictures of the GPU's last hours, as SVG (for the owner's page) or as PNG (for a chat).
+"""The pictures of the GPU's last hours and of a bench, as SVG (for the owner's page) or as PNG (for a chat).
 
 The PNG is rendered in a separate process: resvg holds the GIL for the tenth of a second that it takes.
 """
@@ -6,13 +6,14 @@ The PNG is rendered in a separate process: resvg holds the GIL for the tenth of 
 import asyncio
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
-from backend.charts import THEMES, Curve, Panel, TimeSpan, line_charts
+from backend.charts import THEMES, Bar, Curve, Panel, TimeSpan, bar_charts, line_charts
 from backend.proc import output_of
 from backend.protocol import GpuMinute
 
@@ -20,7 +21,9 @@ DRAW_SECONDS = 60.0
 MINUTE = timedelta(minutes=1)
 SHORTEST = timedelta(minutes=2)  # the least that a picture spans
 NOTHING = "There is nothing to draw yet: no GPU and no answers in that time."
+SPEEDS = (("prefill_tok_s", "Prefill, tokens/s"), ("decode_tok_s", "Decode, tokens/s"))
 ENGLISH: Mapping[str, str] = {}
+Rows = Sequence[Mapping[str, Any]]  # backend.measure.bench.BenchRow as JSON
 # Font families and the file of their regular face, the preferred one first.
 FONTS = {
     "DejaVu Sans": "DejaVuSans.ttf",
@@ -155,3 +158,25 @@ def panels(
         for panel in found
     ]
     return [panel for panel in full if panel.curves]
+
+
+def bench_svg(rows: Rows) -> str:
+    """Bars for each speed, rows of the same name side by side; a throttled row is hatched.
+
+    Raises DrawFailed when no row has a speed.
+    """
+    names = [row["name"] for row in rows]
+    rows = sorted(rows, key=lambda row: names.index(row["name"]))
+    several = len({row["setting"]["server"] for row in rows}) > 1
+
+    def bars(key: str) -> Iterator[Bar]:
+        for row in rows:
+            if row.get(key):
+                server = "/".join(Path(row["setting"]["server"]).parts[-2:]) if several else ""
+                doubt = "throttled" if row["conditions"]["throttle"] else ""
+                yield Bar(str(row["name"]), row[key], server, doubt)
+
+    charts = [(title, found) for key, title in SPEEDS if (found := list(bars(key)))]
+    if not charts:
+        raise DrawFailed("There is nothing to draw: no row has a speed.")
+    return bar_charts(charts, THEMES["light"])

@@ -12,11 +12,11 @@ from markdown_it.ruler import RuleOptionsType
 from markdown_it.rules_block import StateBlock, reference, table
 from markdown_it.rules_block.table import escapedSplit, getLine
 from markdown_it.rules_core import StateCore
-from markdown_it.rules_inline import StateInline, autolink, emphasis
+from markdown_it.rules_inline import StateInline, autolink, emphasis, text
 from markdown_it.token import Token
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from markdown_it.renderer import RendererHTML
     from markdown_it.token import Token
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 INLINE_MATHS = re.compile(
     r"\$\$.+?\$\$|\\\(.+?\\\)|\\\[.+?\\\]|\$(?!\s)[^$\n]+(?<![\s\\])\$(?!\d)", re.DOTALL
 )
+# Between two marks that touch no word outside: `a||b` is code, `||x||` a norm.
+SPOILER = re.compile(r"(?<![\w|])\|\|(?=[^\s|])([^\n]+?[^\s|])\|\|(?![\w|])")
 DUNDER = re.compile(r"__[a-z][a-z0-9_]*__(?!\w)")  # a name such as __init__
 ATTRIBUTE, SUFFIX = re.compile(r"\w\.\Z"), re.compile(r"\.\w")  # self._x, init__.py
 BLOCK_MATHS = {"$$": "$$", "\\[": "\\]"}
@@ -44,6 +46,8 @@ def install(parser: MarkdownIt) -> MarkdownIt:
     parser.block.ruler.at("table", table_with_all_cells, {"alt": ["paragraph", "reference"]})
     parser.core.ruler.after("block", "item_numbers", item_numbers)
     parser.inline.ruler.before("escape", "maths", inline_maths)
+    parser.inline.ruler.at("text", text_up_to_bars)
+    parser.inline.ruler.before("emphasis", "spoiler", spoiler)
     parser.inline.ruler.at("emphasis", emphasis_between_words)
     parser.inline.ruler.at("autolink", web_autolink)
     return parser
@@ -73,6 +77,34 @@ def inline_maths(state: StateInline, silent: bool) -> bool:
         return False
     if not silent:
         state.pending += found.group()
+    state.pos = found.end()
+    return True
+
+
+def text_up_to_bars(state: StateInline, silent: bool) -> bool:
+    """End a run of text at bars, too, so that `spoiler` is tried."""
+    start = state.pos
+    if state.src.startswith("||", start) or not text(state, silent):
+        return False
+    bars = state.src.find("||", start, state.pos)
+    if bars >= 0:
+        if not silent:
+            state.pending = state.pending[: bars - state.pos]
+        state.pos = bars
+    return True
+
+
+def spoiler(state: StateInline, silent: bool) -> bool:
+    found = SPOILER.match(state.src, state.pos) if state.src[state.pos] == "|" else None
+    if found is None or found.end() > state.posMax:
+        return False
+    if not silent:
+        end = state.posMax
+        state.push("spoiler_open", "span", 1)
+        state.pos, state.posMax = found.start(1), found.end(1)
+        state.md.inline.tokenize(state)
+        state.push("spoiler_close", "span", -1)
+        state.posMax = end
     state.pos = found.end()
     return True
 
@@ -189,17 +221,17 @@ def web_autolink(state: StateInline, silent: bool) -> bool:
 LINKABLE = re.compile(r"(?:https?|mailto|matrix):|https://matrix\.to/", re.IGNORECASE)
 
 
-def as_html(text: str) -> str:
+def as_html(text: str, renderer: "RendererHTML") -> str:
     """Render HTML; a source that is nested too deeply is escaped instead."""
     markdown = parser()
     tokens = markdown.parse(text)
     if any(token.level >= NESTING for token in tokens):
         return f"<p>{escape(text, quote=False)}</p>"
-    return html_renderer().render(tokens, markdown.options, {}).strip()
+    return renderer.render(tokens, markdown.options, {}).strip()
 
 
-@cache
-def html_renderer() -> "RendererHTML":
+def html_renderer(tags: "Mapping[str, str]") -> "RendererHTML":
+    """Create a renderer with an app's HTML tags, `tags`, by the type of markdown-it's token."""
     from markdown_it.renderer import RendererHTML
 
     made = RendererHTML()
@@ -235,6 +267,7 @@ def html_renderer() -> "RendererHTML":
         "maths": code,
         "definition": source,
         "image": picture,
+        **{name: lambda *_, tag=tag: tag for name, tag in tags.items()},
     }
     made.rules |= rules
     return made

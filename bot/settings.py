@@ -124,6 +124,8 @@ class TelegramSection(Section):
     """What is answered in groups. "mention": messages that mention the bot or reply to it; "all": every message; "off": none."""
     reactions: Literal["done", "seen", "off"] = "done"
     """The bot's reactions to a message. "done": 👀 once it is stored, then 👌 or 😢 once it is answered or has failed; "seen": 👀 alone; "off": none."""
+    rich_messages: bool = False
+    """Send answers with tables or headings as rich messages (Bot API 10.1), laid out by the app. Some apps show nothing of them yet."""
     language: Annotated[str, AfterValidator(auto_or_known_language)] = "auto"
     """Language of the bot's fixed texts: "auto" is each sender's own, as their Telegram says, where it is one of English (en), German (de), Spanish (es), French (fr), Russian (ru) and Chinese (zh); else one of these for all. /settings changes it for a chat. docs/languages.md tells how to add one."""
     webhook_url: str = ""

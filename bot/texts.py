@@ -127,6 +127,10 @@ class Texts(NamedTuple):
     was_let_in: str = "{name} was let in by {by} at {at}."
     was_refused: str = "{name} was refused by {by} at {at}."
     added_to_group: str = "I was added to this group. May everybody here talk to me?"
+    no_business: str = (
+        "I do not read or answer the messages of a business account: please take me out of it."
+    )
+    no_guest: str = "I do not answer as a guest in other chats: please write to me in our own."
     only_owners: str = "Only an owner can do that."
     not_yours: str = "This is not for you."
     expired: str = "This has expired."

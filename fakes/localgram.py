@@ -1,4 +1,5 @@
-"""The local Bot API server with what only tests and benches need: groups, topics, faults, webhooks."""
+"""The local Bot API server with what only tests and benches need: groups, topics, faults, webhooks, inline and
+guest queries."""
 
 import asyncio
 import contextlib
@@ -17,7 +18,7 @@ from bot.localgram import Person as DemoPerson
 from bot.localgram.feed import SECONDS, Feed, Posted
 from bot.localgram.message import Account, formatted
 from bot.localgram.methods import TABLE, Method, allowed_of
-from bot.localgram.wire import ApiError, Call, Json
+from bot.localgram.wire import ApiError, Call, Json, bad_request
 from bot.localgram.world import Query, Update, Updates, World
 from fakes.localgram_faults import Fault, Faults, FaultyApi, Hold, Kind, Made
 
@@ -215,7 +216,7 @@ def set_standing(world: World, chat: Chat, by: Account, status: str) -> None:
     world.changed(chat)
 
 
-# -- webhooks ------------------------------------------------------------------
+# -- webhooks, inline and guest queries ----------------------------------------
 
 
 class WebhookUpdates(Updates):
@@ -272,8 +273,27 @@ def set_webhook(world: World, call: Call) -> bool:
     return True
 
 
+def answer_inline_query(world: World, call: Call) -> bool:
+    world.close(call.text("inline_query_id")).results = _inline(call.sequence("results"))
+    return True
+
+
+def answer_guest_query(world: World, call: Call) -> Json:
+    query = call.text("guest_query_id")
+    world.close(query).results = _inline([call.mapping("result")])
+    return {"inline_message_id": f"guest{query}"}
+
+
+def _inline(results: list[Json]) -> list[Json]:
+    if not all(each.get("title") and each.get("input_message_content") for each in results):
+        raise bad_request("can't parse inline query result: Can't find field \"title\"")
+    return results
+
+
 METHODS: dict[str, Method] = {
     **TABLE,
+    "answerInlineQuery": answer_inline_query,
+    "answerGuestQuery": answer_guest_query,
     "setWebhook": set_webhook,
     "deleteWebhook": set_webhook,
 }

@@ -1,7 +1,7 @@
 """The control API on the UNIX socket, and what it serves.
 
 api.py            its routes
-listening.py      HTTP over a UNIX socket
+listening.py      HTTP over a UNIX socket; forwards MCP requests to `voltaire mcp serve`
 gpu_queue.py      whose request runs on the GPU next
 alerts.py         alerts for the owner, stored and streamed
 speed.py          speed, cache use and energy of the last completions

@@ -15,7 +15,7 @@ from aiohttp import WSCloseCode, WSMsgType, web
 from pydantic import BaseModel, RootModel, ValidationError
 
 from backend.aio import first_of
-from backend.control.listening import CLOSING_SECONDS, listen_on
+from backend.control.listening import CLOSING_SECONDS, listen_on, mcp_socket, relay_mcp
 from backend.gpu.health import Health
 from backend.gpu.history import History
 from backend.models.profile import ProfileError
@@ -95,6 +95,7 @@ class Api:
             web.post("/v1/lend", self.post_lend),
             web.post("/v1/urgent", self.post_urgent),
             web.post("/v1/embeddings", self.post_embeddings),
+            web.route("*", "/v1/mcp", self.mcp),
             web.get("/metrics", self.get_metrics),
         ]
 
@@ -112,6 +113,9 @@ class Api:
             ) from None
         except ServerRefused as error:
             return web.Response(status=error.status, text=str(error))
+
+    async def mcp(self, request: web.Request) -> web.StreamResponse:
+        return await relay_mcp(request, mcp_socket(self.state.config))
 
     async def get_metrics(self, request: web.Request) -> web.Response:
         from backend.control.metrics import metrics_text  # 3 MiB, where somebody asks

@@ -11,12 +11,14 @@ never used for a comparison: a throttled card once made a gain of 8 % look like
 45 % (github.com/andrewleech/v100-llm-kit).
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 
 from backend.aio import set_within
 from backend.config import BackendConfig
@@ -33,6 +35,7 @@ MARGIN = 512  # tokens of the window left for the reply
 CACHE_FLAGS = (("-ctk", "--cache-type-k"), ("-ctv", "--cache-type-v"))
 # Flags that differ between starts, or do not affect speed.
 OMITTED = ("--port", "--host", "--api-key", "--api-key-file", "--slot-save-path", "-lv")
+FIGURES = (("prefill", "prefill_tok_s"), ("decode", "decode_tok_s"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,3 +226,42 @@ def setting(name: str, build: str, argv: Sequence[str], driver: str | None) -> S
     ]
     server = argv[0] if argv else ""
     return Setting(name, build, " ".join(flags), "/".join(dict.fromkeys(types)), driver, server)
+
+
+# -- two servers ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One figure of one row for each server: mean tokens/s, the fastest first.
+
+    `apart`: every run of the fastest was faster than every run of the second; else the lead may be chance.
+    """
+
+    name: str
+    figure: str
+    speeds: tuple[tuple[str, float], ...]
+    apart: bool
+
+    @property
+    def lead(self) -> float:
+        """The lead of the fastest over the second: 0.1 is 10 %."""
+        return self.speeds[0][1] / self.speeds[1][1] - 1
+
+    @property
+    def winner(self) -> str | None:
+        return self.speeds[0][0] if self.apart else None
+
+
+def compare(rows: Sequence[BenchRow]) -> Iterator[Comparison]:
+    """Compare each figure that at least two servers have; throttled rows are ignored."""
+    for name in dict.fromkeys(row.name for row in rows):
+        for figure, attribute in FIGURES:
+            runs = defaultdict[str, list[float]](list)
+            for row in rows:
+                if row.name == name and not row.throttled and (speed := getattr(row, attribute)):
+                    runs[row.setting.server].append(speed)
+            if len(runs) > 1:
+                fastest, second, *_ = ranked = sorted(runs, key=lambda server: -fmean(runs[server]))
+                speeds = tuple((server, fmean(runs[server])) for server in ranked)
+                yield Comparison(name, figure, speeds, min(runs[fastest]) > max(runs[second]))

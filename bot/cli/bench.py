@@ -21,6 +21,7 @@ from backend.measure.bench import (
     BenchRow,
     Setting,
     bench_server,
+    compare,
     gpu_sampler,
     setting,
     sizes_of,
@@ -30,10 +31,11 @@ from backend.models.fit import FreeMemory, run_options
 from backend.models.gguf_header import NotAModel, read_header
 from backend.models.memory import checkpoint_bytes
 from backend.models.profile import Profile, ProfileError, locate
+from backend.pictures import bench_svg, rasterize
 from backend.server.flag_spellings import known
 from backend.server.launch import find_binary, with_context
 from bot.cli.backend_config import backend_config, next_profile, profile_of, profiles_folder
-from bot.cli.command import Failed, Options, json_option, runs
+from bot.cli.command import Failed, Misused, Options, json_option, runs
 from bot.cli.connect import backend_client, running_backend
 from bot.cli.progress import sign_of_life
 from bot.settings import Settings
@@ -49,19 +51,33 @@ CACHE_SIZES = re.compile(r"(?<=-ram) \d+|(?<=-cram) \d+")
 
 
 @click.group("bench", invoke_without_command=True)
+@click.option("--server", "servers", multiple=True, metavar="PATH", help="Compare two binaries.")
+@click.option("--picture", type=click.Path(dir_okay=False, path_type=Path), help="Draw a PNG.")
 @json_option
 @click.pass_context
-def command(ctx: click.Context, as_json: bool) -> int:
+def command(
+    ctx: click.Context, servers: tuple[str, ...], picture: Path | None, as_json: bool
+) -> int:
     """Measure this machine: speeds, first token, cache, drafting, watts."""
-    return 0 if ctx.invoked_subcommand else measure(as_json)
+    return 0 if ctx.invoked_subcommand else measure(servers, picture, as_json)
 
 
 @runs
-async def measure(options: Options, as_json: bool) -> None:
+async def measure(
+    options: Options, servers: Sequence[str], picture: Path | None, as_json: bool
+) -> None:
+    if len(servers) == 1:
+        raise Misused("--server is given twice, to compare two: --server A --server B")
     output = BenchOutput(as_json)
     with sign_of_life(lambda: f"measuring, rows so far: {len(output.rows)}"):
-        await measure_running(options.settings, output)
+        if servers:
+            await compare_servers(options.settings, servers, output)
+        else:
+            await measure_running(options.settings, output)
     output.end()
+    if picture:
+        drawn = await rasterize(bench_svg([asdict(row) for row in output.rows]))
+        await asyncio.to_thread(picture.write_bytes, drawn)
 
 
 @command.command("sweep")
@@ -144,6 +160,19 @@ async def bench_running(backend: BackendClient, sampler: Sampler) -> AsyncIterat
         yield Bench(probe, setting(name, (await probe.server.props()).build, argv, driver), sampler)
 
 
+async def compare_servers(
+    settings: Settings, servers: Sequence[str], output: "BenchOutput"
+) -> None:
+    """Measure each binary twice, alternating, so that heat and clocks affect all alike."""
+    profile = await profile_to_start(settings)
+    output.reference(profile)
+    async with gpu_sampler() as sampler:
+        for server in [*servers, *servers]:
+            async with own_server(settings, profile, sampler, server) as bench:
+                for size in sizes_of(profile.context, profile.useful_context)[:2]:
+                    output.row(await bench.at(size))
+
+
 @asynccontextmanager
 async def own_server(
     settings: Settings, profile: Profile, sampler: Sampler, server: str = ""
@@ -189,9 +218,11 @@ class BenchOutput:
         self.rows.append(row)
 
     def end(self) -> None:
+        pairs = list(compare(self.rows))
         if self.as_json:
             rows = [{**asdict(row), "throttled": row.throttled} for row in self.rows]
-            click.echo(json.dumps({"reference": self._reference, "rows": rows}, ensure_ascii=False))
+            whole = {"reference": self._reference, "rows": rows, "compared": [*map(asdict, pairs)]}
+            click.echo(json.dumps(whole, ensure_ascii=False))
             return
         if any(row.throttled for row in self.rows):
             click.echo("! The card was slowed in the marked rows; they are no reference.")
@@ -200,6 +231,11 @@ class BenchOutput:
             click.echo(
                 "This server drafts for every request; voltaire bench sweep measures it without."
             )
+        for pair in pairs:
+            speeds = ", ".join(f"{number(speed, 1)} with {name}" for name, speed in pair.speeds)
+            faster = f"{pair.winner} is {pair.lead:.0%} faster"
+            verdict = faster if pair.winner else "no difference: their runs overlap"
+            click.echo(f"{pair.name}, {pair.figure}: {speeds}; {verdict}")
 
 
 @dataclass

@@ -235,15 +235,18 @@ async def remove(options: Options, name: str, data: bool) -> None:
 
 @command.command("serve")
 @chat_option
+@click.option(
+    "--socket", "on_socket", is_flag=True, help="Serve at /v1/mcp of the control socket instead."
+)
 @runs
-async def serve(options: Options, chat: str) -> None:
+async def serve(options: Options, chat: str, on_socket: bool) -> None:
     """Offer Voltaire to an editor or another agent. Over standard input and output it gets notes and past conversations
     of one chat, its jobs, the status, the GPU, and may ask, as a turn of that chat in which nobody can approve anything."""
     try:
         from bot.cli.mcp_serve import run_server
     except ImportError:
         raise Failed("The package for MCP is not installed: make mcp") from None
-    await run_server(options, chat)
+    await run_server(options, chat, on_socket=on_socket)
 
 
 def writable_config(options: Options) -> Path:

@@ -1,20 +1,30 @@
-"""Voltaire as an MCP server on standard input and output: what it knows of one chat, and `ask`, with the rights of the
-user who starts it."""
+"""Voltaire as an MCP server, on standard input and output or behind the control socket: what it knows of one chat,
+and `ask`, with the rights of the user who starts it."""
 
+import asyncio
+import logging
+import os
+import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from mcp.server import MCPServer
 from mcp.types import ToolAnnotations
 
 from backend.client import BackendUnavailable
+from backend.control.listening import bound_socket, mcp_socket
+from backend.files import private_folder
 from bot.cli.ask import run_one_turn
-from bot.cli.command import Options
+from bot.cli.backend_config import backend_config
+from bot.cli.command import Failed, Options
 from bot.cli.connect import backend_client
 from bot.cli.holder_client import change
 from bot.cli.status import own_facts
+
+log = logging.getLogger(__name__)
 
 MOST = 50  # results of a search
 CLIENT = "a program that uses voltaire mcp serve"  # it may repeat what it has read: a stranger
@@ -24,8 +34,8 @@ ABOUT = (
 )
 
 
-async def run_server(options: Options, chat: str) -> None:
-    """Serve until standard input ends."""
+async def run_server(options: Options, chat: str, *, on_socket: bool) -> None:
+    """Serve until standard input ends, on the socket until cancelled."""
     server = MCPServer(
         "voltaire", instructions=ABOUT, version=version("voltaire-agent"), log_level="WARNING"
     )
@@ -34,7 +44,32 @@ async def run_server(options: Options, chat: str) -> None:
         server.add_tool(function, annotations=reading)
     acting = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=True)
     server.add_tool(asking(options, chat), annotations=acting)
-    await server.run_stdio_async()
+    if on_socket:
+        await serve_on_socket(server, mcp_socket(backend_config(options.settings)))
+    else:
+        await server.run_stdio_async()
+
+
+async def serve_on_socket(server: MCPServer, path: Path) -> None:
+    """Serve streamable HTTP at /mcp on a UNIX socket that only this user's programs can open."""
+    import uvicorn
+
+    private_folder(path.parent)
+    with closing(socket.socket(socket.AF_UNIX)) as asking:
+        if asking.connect_ex(os.fspath(path)) == 0:
+            raise Failed("It is offered on the control socket already.")
+    listener = bound_socket(path, 0o600)
+    app = server.streamable_http_app()
+    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1)
+    log.warning("offered at /v1/mcp of the control socket")
+    offered = uvicorn.Server(config)
+    serving = asyncio.create_task(offered.serve(sockets=[listener]))
+    try:
+        await asyncio.shield(serving)
+    finally:
+        offered.should_exit = True  # cancelled, it would print a traceback
+        path.unlink(missing_ok=True)
+        await serving
 
 
 def asking(options: Options, chat: str) -> Callable[[str], Awaitable[Mapping[str, Any]]]:

@@ -132,6 +132,7 @@ class Message:
     reactions: tuple[tuple[int, str], ...] = ()  # (user id, emoji)
     silent: bool = False
     preview: Json | None = None
+    rich: str = ""  # the HTML of a rich message, whose words are `text`
     forward: Json | None = None
     service: Json | None = None
 

@@ -1,5 +1,6 @@
 """The Bot API's methods that the bot calls: each a function of the world and one call."""
 
+import re
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -126,6 +127,15 @@ def send_message(world: World, call: Call) -> Json:
     chat, message = outgoing(world, call)
     preview = call.mapping("link_preview_options") or None
     return sent(world, chat, replace(message, text=text, entities=entities, preview=preview))
+
+
+def send_rich_message(world: World, call: Call) -> Json:
+    """Send a rich message, of whose three forms only HTML is supported."""
+    html = str(call.mapping("rich_message").get("html") or "")
+    if not (text := re.sub("<[^>]*>", "", html).strip()):
+        raise bad_request("rich message is empty")
+    chat, message = outgoing(world, call)
+    return sent(world, chat, replace(message, text=text, rich=html))
 
 
 def send_message_draft(world: World, call: Call) -> bool:
@@ -293,6 +303,7 @@ async def get_updates(world: World, call: Call) -> list[Json]:
 
 TABLE: dict[str, Method] = {
     "sendMessage": send_message,
+    "sendRichMessage": send_rich_message,
     "sendMessageDraft": send_message_draft,
     "editMessageText": edit_message_text,
     "deleteMessage": delete_message,

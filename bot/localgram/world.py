@@ -23,12 +23,14 @@ TEXTS = {"description": 512, "short_description": 120}  # the longest
 
 @dataclass(slots=True, eq=False)
 class Query:
-    """A callback query (a pressed button). `answer` stays None until the bot answers."""
+    """A callback query (a pressed button), inline query or guest query. `answer` (to a press)
+    and `results` stay None until the bot answers."""
 
     chat: int = 0
     user: int = 0
     id: str = field(default_factory=lambda: str(secrets.randbits(62)))
     answer: Answered | None = None
+    results: Sequence[Json] | None = None
 
 
 class World:
@@ -54,7 +56,7 @@ class World:
             **self.bot.json(),
             "can_join_groups": True,
             "can_read_all_group_messages": True,
-            "supports_inline_queries": False,
+            "supports_inline_queries": True,
             "can_connect_to_business": False,
             "has_topics_enabled": self.topics_in_private,
             "allows_users_to_create_topics": self.topics_in_private,

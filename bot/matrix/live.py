@@ -9,6 +9,7 @@ import re
 import time
 import uuid
 from contextlib import suppress
+from functools import cache
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,11 +28,13 @@ from bot.channel import (
     plan_steps,
     refuse_secret,
 )
-from bot.markdown_dialect import as_html
+from bot.markdown_dialect import as_html, html_renderer
 from bot.matrix.keyboards import with_buttons
 from bot.texts import TEXTS
 
 if TYPE_CHECKING:
+    from markdown_it.renderer import RendererHTML
+
     from bot.matrix.channel import MatrixChannel
 
 PART_BYTES = 12_000  # of Markdown; an event has 65,536, encrypted and with its HTML
@@ -43,10 +46,15 @@ FENCE = re.compile(rf"^ {{0,3}}(`{{3,{FENCE_BYTES}}}|~{{3,{FENCE_BYTES}}})")
 def message_content(text: str, kind: str = "m.text") -> dict[str, Any]:
     """The content of an m.room.message."""
     content: dict[str, Any] = {"msgtype": kind, "body": text}
-    html = as_html(text)
+    html = as_html(text, renderer())
     if html != f"<p>{escape(text, quote=False)}</p>" and len(html.encode()) <= HTML_BYTES:
         content |= {"format": "org.matrix.custom.html", "formatted_body": html}
     return content
+
+
+@cache
+def renderer() -> "RendererHTML":
+    return html_renderer({"spoiler_open": "<span data-mx-spoiler>", "spoiler_close": "</span>"})
 
 
 def split(text: str, most: int = PART_BYTES) -> list[str]:

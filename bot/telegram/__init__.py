@@ -2,6 +2,7 @@
 
 app.py               the app: connect, listen, shut down
 handlers.py          the one table of handlers, and a short function for each kind of update but messages
+inline.py            inline and guest queries, from chats that the bot is not in
 updates.py           long polling or a webhook; an update is acknowledged once it is handled
 incoming_message.py  a message: whether it is for the bot, and its row of the inbox
 channel.py           texts in parts, files, edits, reactions

@@ -68,6 +68,7 @@ class TelegramApp(MessagingApp):
                 self.unfinished,
                 leaks,
                 own_server=own_server,
+                rich=config.rich_messages,
             ),
             Access(store.people, SOURCE, owners, allow, config.groups),
             timezone=config.timezone,

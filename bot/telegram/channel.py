@@ -1,12 +1,15 @@
 """Telegram as a channel: texts in parts, files, edits, reactions."""
 
+import logging
+import re
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
-from typing import Any, Literal
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
 
 from telegram import InputFile, InputMediaAudio, InputMediaDocument, InputMediaPhoto, Message
-from telegram.error import BadRequest, InvalidToken, TelegramError
+from telegram.error import BadRequest, EndPointNotFound, InvalidToken, TelegramError
 
 from agent.leaks import LeakDetector
 from bot.attachments import MIB
@@ -50,6 +53,11 @@ from bot.telegram.styled import (
 )
 from bot.texts import TEXTS
 
+if TYPE_CHECKING:
+    from markdown_it.renderer import RendererHTML
+
+log = logging.getLogger(__name__)
+
 PHOTO_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
 PHOTO_BYTES = 10 * MIB
 SOUND_SUFFIXES = (".mp3", ".m4a", ".ogg", ".opus", ".flac", ".wav")
@@ -60,7 +68,7 @@ NAME_SECONDS = 3.0
 
 class TelegramChannel(Channel):
     """One bot. `leaks` knows what must not be sent; `own_server` is a Bot API server of one's own, with
-    its larger limits."""
+    its larger limits; `rich`: tables and headings go out as rich messages."""
 
     source = SOURCE
     prefix = PREFIX
@@ -72,12 +80,14 @@ class TelegramChannel(Channel):
         leaks: LeakDetector,
         *,
         own_server: bool = False,
+        rich: bool = False,
     ) -> None:
         self._calls = calls
         self._bot = calls.bot
         self._unfinished = unfinished
         self._leaks = leaks
         self._own_server = own_server
+        self._rich = rich
         self._newest: dict[str, int] = {}
 
     def user_of(self, chat: str) -> str | None:
@@ -109,6 +119,9 @@ class TelegramChannel(Channel):
         if message.sound is not None:
             with suppress(MessageRefused):  # who forbids voice messages gets the text
                 return await self._send_voice(chat, message, message.sound)
+        rich = self._rich and not message.keyboard and not message.part
+        if rich and (id := await self._send_rich(chat, message)):
+            return id, None
         parts = message_parts(message.text)
         part, last = parts[message.part], message.part + 1 >= len(parts)
         keyboard = message.keyboard if last else ()
@@ -118,6 +131,22 @@ class TelegramChannel(Channel):
             else:
                 id = await self._send_text(chat, part, keyboard, message)
         return id, None if last else replace(message, part=message.part + 1)
+
+    async def _send_rich(self, chat: str, message: OutgoingMessage) -> str:
+        """The message's id; "" where it gains nothing, or the server does not accept it."""
+        if (html := rich_html(message.text)) is None:
+            return ""
+        reply_to = self._quoted(chat, message)
+        with self._calls.pausing(chat):
+            try:
+                return await self._calls.send_rich(
+                    chat, html, silent=message.silent, reply_to=reply_to
+                )
+            except EndPointNotFound:
+                self._rich = False
+            except BadRequest as refusal:
+                log.warning("a rich message was refused: %s", refusal)
+        return ""
 
     async def _send_voice(
         self, chat: str, message: OutgoingMessage, sound: VoiceSound
@@ -283,3 +312,39 @@ def input_file(named: NamedFile, *, attach: bool = False) -> InputFile:
     file, name = named
     file.seek(0)
     return InputFile(file, filename=name, attach=attach, read_file_handle=False)
+
+
+# -- rich messages ------------------------------------------------------------
+
+
+CHARACTERS, BLOCKS, LEVELS, COLUMNS = 32_768, 500, 16, 20
+CELL = re.compile(r' style="text-align:(left|center|right)"')
+GAINS = {"table_open", "heading_open"}  # what entities cannot show
+
+
+def rich_html(text: str) -> str | None:
+    """The HTML of a rich message; None if entities are enough, or if it would exceed the limits."""
+    from bot.markdown_dialect import (
+        as_html,
+        parser,  # it loads markdown-it, which a start need not wait for
+    )
+
+    tokens = parser().parse(text)
+    opened = [token.type for token in tokens if token.nesting >= 0]
+    columns = opened.count("th_open") + opened.count("td_open")  # of one row at most, mostly less
+    rows = opened.count("tr_open")
+    if GAINS.isdisjoint(opened) or len(text) > CHARACTERS or len(opened) > BLOCKS:
+        return None
+    if any(token.level >= LEVELS for token in tokens) or (rows and columns > COLUMNS * rows):
+        return None
+    html = as_html(text, renderer())
+    return CELL.sub(r' align="\1"', html).replace("<br />", "<br>")
+
+
+@cache
+def renderer() -> "RendererHTML":
+    from bot.markdown_dialect import html_renderer
+
+    tags = dict.fromkeys(("thead_open", "thead_close", "tbody_open", "tbody_close"), "")
+    tags |= {"spoiler_open": "<tg-spoiler>", "spoiler_close": "</tg-spoiler>"}
+    return html_renderer({**tags, "table_open": "<table bordered>"})

@@ -25,10 +25,12 @@ from telegram import (
 from telegram.error import TelegramError
 from telegram.ext import (
     BaseHandler,
+    BusinessConnectionHandler,
     CallbackQueryHandler,
     ChatMemberHandler,
     CommandHandler,
     ContextTypes,
+    InlineQueryHandler,
     MessageHandler,
     MessageReactionHandler,
     TypeHandler,
@@ -72,6 +74,9 @@ UPDATES = [
     "callback_query",
     "my_chat_member",
     "message_reaction",
+    "business_connection",
+    "inline_query",
+    "guest_message",
     STOPPED,
 ]
 REGISTERED = "telegram.registered"  # a digest of what was registered in other languages
@@ -102,6 +107,9 @@ def handlers(context: HandlerContext) -> Sequence[BaseHandler[Update, Any, None]
         MessageHandler(new & ~filters.StatusUpdate.ALL, bound(on_message)),
         MessageHandler(edited, bound(on_edit)),
         MessageReactionHandler(bound(on_reaction)),
+        BusinessConnectionHandler(bound(on_business)),
+        InlineQueryHandler(bound(on_inline)),
+        MessageHandler(filters.UpdateType.GUEST_MESSAGE, bound(on_guest_message)),
         TypeHandler(Update, bound(on_stop_button)),
     ]
 
@@ -201,6 +209,39 @@ async def on_reaction(context: HandlerContext, update: Update) -> None:
     await context.store.turns.judge(chat, message, user, liked)
     if any(each in TONIGHT for each in emoji):
         await jobs.react_tonight(context, chat, message, user)
+
+
+async def on_business(context: HandlerContext, update: Update) -> None:
+    """Somebody connected the bot to their business account: tell them that it does not answer there."""
+    connection = update.business_connection
+    assert connection
+    level = context.access.level(Sender(str(connection.user.id), connection.user.full_name))
+    if connection.is_enabled and level != "stranger":
+        chat = str(ChatKey(connection.user_chat_id))
+        await context.send(chat, TEXTS.no_business)
+
+
+async def on_inline(context: HandlerContext, update: Update) -> None:
+    """ "@bot disk?" in another chat: facts for an owner, no answer for anybody else."""
+    query = update.inline_query
+    assert query
+    if str(query.from_user.id) in context.access.owners:
+        from bot.telegram.inline import offer_facts  # few use it
+
+        context.start(offer_facts(context, query))
+
+
+async def on_guest_message(context: HandlerContext, update: Update) -> None:
+    """The bot is mentioned in a chat that it is not in: one line there, no answer for strangers."""
+    message = update.guest_message
+    if message is None or message.from_user is None or message.guest_query_id is None:
+        return
+    sender = Sender(str(message.from_user.id), message.from_user.full_name)
+    if context.access.level(sender) != "stranger":
+        from bot.telegram.inline import decline_guest  # few use it
+
+        query = message.guest_query_id
+        context.start(decline_guest(message.get_bot(), query, TEXTS.no_guest))
 
 
 async def on_stop_button(context: HandlerContext, update: Update) -> None:

@@ -25,6 +25,7 @@ SPANS: dict[str, SpanKind] = {
     "strong": "bold",
     "em": "italic",
     "s": "strikethrough",
+    "spoiler": "spoiler",
     "heading": "bold",
 }
 TABLE_COLUMNS = 35  # what a phone shows of a code block without wrapping, about
@@ -209,7 +210,7 @@ class Renderer:
         with self.out.span(SPANS[node.type]):
             self.children(node)
 
-    render_strong = render_em = render_s = render_span
+    render_strong = render_em = render_s = render_spoiler = render_span
 
 
 def table_rows(node: "Node") -> "list[list[Node | str]]":

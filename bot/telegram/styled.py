@@ -18,6 +18,7 @@ SpanKind = Literal[
     "bold",
     "italic",
     "strikethrough",
+    "spoiler",
     "code",
     "pre",
     "text_link",

@@ -15,6 +15,7 @@ from backend.config import BackendConfig
 from backend.gpu.history import History
 from backend.pictures import (
     DrawFailed,
+    bench_svg,
     find_font,
     gpu_drawings,
     gpu_svg,
@@ -165,6 +166,25 @@ def test_marks_are_round_numbers(values: list[float], from_zero: bool, ticks: li
     low, high, found = scale(values, from_zero)
     assert found == pytest.approx(ticks)
     assert low <= min(values) and high > max(values)
+
+
+def bench_row(name: str, throttle: tuple[str, ...] = ()) -> dict[str, object]:
+    return {
+        "name": name,
+        "setting": {"server": "/opt/llama-server"},
+        "conditions": {"throttle": throttle},
+        "prefill_tok_s": 1234.5,
+        "decode_tok_s": 48.53,
+    }
+
+
+def test_a_bar_for_each_speed_and_a_doubt_said() -> None:
+    svg = bench_svg([bench_row("<a> & b"), bench_row("c", ("thermal",))])
+    assert words(svg) == [
+        "Prefill, tokens/s", "<a> & b", "1,234", "c", "1,234, throttled",
+        "Decode, tokens/s", "<a> & b", "48.5", "c", "48.5, throttled",
+    ]  # fmt: skip
+    assert svg.count("url(#hatch)") == 2
 
 
 def test_a_machine_without_fonts_is_told_what_to_install(tmp_path: Path) -> None:

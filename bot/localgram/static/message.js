@@ -131,6 +131,7 @@ function element(entity, raw, children, acts) {
   if (entity.type === "pre") return code(raw, entity.language, acts);
   if (entity.type === "expandable_blockquote") return el("blockquote", { class: "long", tabindex: 0 }, ...children);
   if (entity.type === "bot_command") return el("button", { type: "button", class: "link", onclick: () => acts.command(raw) }, ...children);
+  if (entity.type === "spoiler") return el("details", { class: "spoiler" }, el("summary", {}, say("Hidden text, press to show")), ...children);
   const url = entity.type === "url" ? raw : entity.url;
   if (!/^(https?|mailto|tg):/i.test(url)) return el("span", {}, ...children);
   return el("a", { href: url, target: "_blank", rel: "noopener noreferrer" }, ...children);

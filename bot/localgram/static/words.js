@@ -30,6 +30,7 @@ const WORDS = {
   "Open picture: {name}": ["Bild öffnen: {name}", "Abrir la imagen: {name}", "Ouvrir l’image : {name}", "Открыть изображение: {name}", "打开图片：{name}"],
   "Code, {language}": ["Code, {language}", "Código, {language}", "Code, {language}", "Код, {language}", "代码，{language}"],
   "Preformatted text": ["Text in fester Form", "Texto con formato fijo", "Texte préformaté", "Текст с разметкой", "预格式文本"],
+  "Hidden text, press to show": ["Verborgener Text, zum Zeigen drücken", "Texto oculto, pulsa para mostrarlo", "Texte masqué, appuyez pour l’afficher", "Скрытый текст, нажмите, чтобы показать", "隐藏文本，点按显示"],
   "Reaction {emoji}": ["Reaktion {emoji}", "Reacción {emoji}", "Réaction {emoji}", "Реакция {emoji}", "回应 {emoji}"],
   "Choices": ["Auswahl", "Opciones", "Choix", "Варианты", "选项"],
 };

@@ -13,6 +13,7 @@ from backend.measure.bench import (
     Conditions,
     Setting,
     bench_server,
+    compare,
     conditions,
     gpu_sampler,
     setting,
@@ -101,6 +102,20 @@ def test_conditions_are_the_worst_of_the_time() -> None:
     samples = [sample(100, 60, 1530), sample(150, 84, 1200, "thermal")]
     assert conditions(samples) == Conditions(125.0, 84, 1200, ("thermal",))
     assert conditions([]) == Conditions()
+
+
+def test_of_two_servers_the_faster_is_named_when_runs_of_each_agree() -> None:
+    a, b = replace(SETTING, server="/a"), replace(SETTING, server="/b")
+    rows = [
+        BenchRow("512 tokens", used, Conditions(), 512, prefill, decode)
+        for used, prefill, decode in ((a, 100, 39), (b, 200, 50), (a, 120, 39), (b, 220, 30))
+    ]
+    slowed = BenchRow("512 tokens", b, Conditions(throttle=("thermal",)), 512, 1, 1)
+    prefill, decode = compare([*rows, slowed])
+    assert prefill.speeds == (("/b", 210.0), ("/a", 110.0))
+    assert prefill.winner == "/b" and prefill.lead == pytest.approx(210 / 110 - 1)
+    assert (decode.winner, decode.speeds) == (None, (("/b", 40.0), ("/a", 39.0)))
+    assert list(compare(rows[:1])) == []
 
 
 # -- choosing flags -----------------------------------------------------------

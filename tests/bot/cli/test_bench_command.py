@@ -1,6 +1,7 @@
 """voltaire bench as a person calls it, with the pocket model on the embedded server."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,8 @@ from fakes.command_line import voltaire
 SMALL = {"VOLTAIRE_BACKEND__CONTEXT": "1024", "VOLTAIRE_BACKEND__SERVER": "embedded"}
 
 
-def test_a_machine_is_measured(tmp_path: Path) -> None:
-    code, out, err = voltaire(tmp_path, "bench", env=SMALL)
+def test_a_machine_is_measured_with_a_picture(tmp_path: Path) -> None:
+    code, out, err = voltaire(tmp_path, "bench", "--picture", str(tmp_path / "b.png"), env=SMALL)
     assert (code, err) == (0, "")
     server, flags, titles, units, *rows = out.splitlines()
     assert server.startswith("pocket: embedded xllamacpp ")
@@ -24,6 +25,27 @@ def test_a_machine_is_measured(tmp_path: Path) -> None:
         "first token, cold",
         "first token, warm",
         "cache, chats in turn",
+    ]
+    assert (tmp_path / "b.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_two_servers_are_compared(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        program = tmp_path / name
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} -m backend.embedded "$@"\n')
+        program.chmod(0o755)
+    a, b = str(tmp_path / "a"), str(tmp_path / "b")
+    env = SMALL | {"PYTHONPATH": str(Path(__file__).parents[3])}
+    code, out, _ = voltaire(tmp_path, "bench", "--server", a, "--server", b, "--json", env=env)
+    found = json.loads(out)
+    assert code == 0
+    assert [row["setting"]["server"] for row in found["rows"]] == [a, a, b, b] * 2
+    assert [(pair["name"], pair["figure"]) for pair in found["compared"]] == [
+        ("128 tokens", "prefill"),
+        ("128 tokens", "decode"),
+        ("512 tokens", "prefill"),
+        ("512 tokens", "decode"),
     ]
 
 

@@ -39,10 +39,11 @@ def test_a_toolkit_without_the_card_is_exit_1_with_what_to_install(tmp_path: Pat
     assert err == saying("capability 9.9", "install CUDA 12")
 
 
-def test_wrong_usage_of_build_is_exit_2(tmp_path: Path) -> None:
+def test_wrong_usage_of_build_and_bench_is_exit_2(tmp_path: Path) -> None:
     for words, sentence in (
         (["server", "build", "--capability", "seven"], "--capability looks like 7.0"),
         (["server", "build", "--engine", "ik"], "ik_llama.cpp is built from a checkout"),
+        (["bench", "--server", "/x"], "--server is given twice"),
     ):
         code, _, err = voltaire(tmp_path, *words)
         assert (code, sentence in err) == (2, True), err

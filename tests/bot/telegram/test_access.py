@@ -163,6 +163,24 @@ async def test_groups_can_be_off(scenario: TelegramScenario) -> None:
     assert [m for m in scenario.owner.messages(chat=group) if m.sender.is_bot] == []
 
 
+async def test_a_business_account_is_declined_in_one_line(scenario: TelegramScenario) -> None:
+    stranger = scenario.gram.user("Sam Stranger", started=True)
+    async with scenario.open():
+        for person, enabled in ((scenario.owner, True), (scenario.owner, False), (stranger, True)):
+            body = {
+                "id": f"b{person.id}{enabled}",
+                "user": person.account.json(),
+                "user_chat_id": person.id,
+                "date": 1,
+                "is_enabled": enabled,
+            }
+            scenario.gram.world.updates.put("business_connection", body)
+        told = await scenario.owner.next_message()
+        await scenario.owner.ask("hi")
+    assert [m.text for m in scenario.owner.messages() if m.sender.is_bot] == [told.text, "Hello."]
+    assert (told.text, answers(stranger)) == (TEXTS.no_business, [])
+
+
 async def test_everything_in_a_group_can_be_answered(scenario: TelegramScenario) -> None:
     scenario.config = {"groups": "all"}
     group = scenario.gram.group("Team", scenario.owner)

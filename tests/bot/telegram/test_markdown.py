@@ -46,6 +46,7 @@ _TD_TYPES = {
     "bold": "Bold",
     "italic": "Italic",
     "strikethrough": "Strikethrough",
+    "spoiler": "Spoiler",
     "code": "Code",
     "pre": "PreCode",
     "text_link": "TextUrl",
@@ -212,7 +213,7 @@ def test_items_keep_the_numbers_that_others_speak_of(source: str, text: str) -> 
         ("*a*b*c*", "a*b*c", ["italic:a*b*c"]),
         ("__Important__: *it*", "Important: it", ["bold:Important", "italic:it"]),
         ("**重点**内容", "重点内容", ["bold:重点"]),
-        ("||the **killer**|| is", "||the killer|| is", ["bold:killer"]),
+        ("||the **killer**|| is", "the killer is", ["spoiler:the killer", "bold:killer"]),
         ('```py title="a.py"\nx\n```', "a.py\n\nx", ["code:a.py", "pre:x"]),
         ("```py {1,3}\nx\n```", "{1,3}\n\nx", ["bold:{1,3}", "pre:x"]),
         (
