@@ -94,7 +94,9 @@ async def ending_of(call: Call, path: str) -> str:
             return ""
         raise
     text = await asyncio.to_thread(decoded, file, path)
-    return text + ended_as(text, len(text), "\n" * (text[-1:] not in "\n"))
+    return text + ended_as(
+        text, len(text), "\n" * (text[-1:] not in ("\n" if "\n" in text else "\r\n"))
+    )
 
 
 @tool
@@ -284,7 +286,7 @@ def matching_text(text: str, old: str, new: str, path: str) -> tuple[int, str, s
             f"old has more than {MOST_REPLACED} characters. Copy the lines around the change alone; "
             "write_file replaces a whole file."
         )
-    for form in dict.fromkeys((old, *(re.sub(LINE_END, end, old) for end in ("\r\n", "\n")))):
+    for form in dict.fromkeys((old, *(re.sub(LINE_END, end, old) for end in ("\r\n", "\n", "\r")))):
         places = occurrences(text, form)
         if found := list(islice(places, LINES_NAMED)):
             old = form
@@ -312,7 +314,7 @@ def matching_text(text: str, old: str, new: str, path: str) -> tuple[int, str, s
 def ended_as(text: str, at: int, new: str) -> str:
     """`new` with the line ends of the line at that character, or else of the one before it."""
     if (end := text.find("\n", at)) < 0 and (end := text.rfind("\n", 0, at)) < 0:
-        return new
+        return re.sub(LINE_END, "\r", new) if "\r" in text else new
     return re.sub(LINE_END, "\r\n" if text[end - 1 : end] == "\r" else "\n", new)
 
 

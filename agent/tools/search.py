@@ -76,6 +76,8 @@ def piece_expression(piece: str) -> str:
 MOST_LINES = 300
 OTHERS = 20  # files that are named where none matches
 SECONDS = 30
+# Folders of the sandbox itself, which bash alone sees.
+SYSTEM = re.compile(r"/(?:bin|boot|dev|etc|lib|lib64|proc|run|sbin|sys|usr|var)(?:/|$)")
 QUESTION_MARKS = str.maketrans("\n␤", "??")  # for line breaks in a name: a glob matches them
 ABSENT = 44  # exit code of search.sh
 
@@ -200,7 +202,7 @@ async def split_pattern(call: Call, path: str, pattern: str) -> tuple[SandboxPat
 
 async def existing(files: Files, path: str) -> SandboxPath:
     """The folder; of a made-up one outside (/home/user/notes) the end that does exist (notes), at last the workspace."""
-    place = files.resolve(path, reading=True)
+    asked, place = path, files.resolve(path, reading=True)
     while path.startswith("/") and not f"{path}/".startswith((f"{WORKSPACE}/", f"{REPOS}/")):
         try:
             await files.names(path)
@@ -211,6 +213,8 @@ async def existing(files: Files, path: str) -> SandboxPath:
             place = files.resolve(path, reading=True)
         else:
             break
+    if not path and SYSTEM.match(asked):
+        raise ToolError(f"{asked} is not in {WORKSPACE}. Use bash: ls, grep.")
     return place
 
 

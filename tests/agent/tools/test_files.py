@@ -416,6 +416,9 @@ async def test_lines_are_counted_as_grep_and_sed_count_them(box: Box, sign: str)
         ("a\nb\nc\r\nd\r\n", "\r\nd", "\nx\ny", "a\nb\nc\r\nx\r\ny\r\n"),
         ("a\r\nb\nc\n", "a\nb\r\nc", "x\ny", "x\r\ny\n"),
         ("one line", "one", "x\r\ny", "x\r\ny line"),
+        ("a\rb\rc\r", "b", "x\ny", "a\rx\ry\rc\r"),
+        ("a\rb\rc\r", "a\nb", "x", "x\rc\r"),
+        ("a\rb\rc", "\nc", "\nx\ny", "a\rb\rx\ry"),
     ],
 )
 async def test_an_edit_keeps_the_line_ends_around_it(
@@ -510,6 +513,8 @@ async def test_what_stands_around_a_path_is_no_part_of_it(box: Box, path: str) -
         (b"a\nb\r\n", b"a\nb\r\nx\r\ny\r\n"),
         (b"a\r\nb\n", b"a\r\nb\nx\ny\n"),
         (b"a", b"a\nx\ny\n"),
+        (b"a\rb\r", b"a\rb\rx\ry\r"),
+        (b"a\rb", b"a\rb\rx\ry\r"),
     ],
 )
 async def test_what_is_added_ends_its_lines_as_the_file_does(

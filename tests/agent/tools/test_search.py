@@ -183,6 +183,18 @@ async def test_of_a_made_up_folder_the_end_that_exists_is_searched(
     assert await tree.text(grep, pattern="area", path=path, glob=glob) == f"1 line:\n{found}"
 
 
+@pytest.mark.parametrize(
+    "folder", ["/etc", "/usr/share", "/var/log", "/proc", "/sys/class", "/dev"]
+)
+async def test_a_folder_of_the_system_is_none_of_the_workspace(tree: Box, folder: str) -> None:
+    told = f"{folder} is not in /workspace. Use bash: ls, grep."
+    assert await tree.error(list_files, pattern=f"{folder}/*") == told
+    assert await tree.error(list_files, pattern="*", path=folder) == told
+    assert await tree.error(grep, pattern="area", path=folder) == told
+    await tree.use(write_file, path="etc/app.conf", content="area")
+    assert await tree.text(grep, pattern="area", path="/etc") == "1 line:\netc/app.conf:1:area"
+
+
 async def test_many_results_are_bounded(box: Box) -> None:
     box.output_bytes = 100
     await box.use(bash, command="mkdir m; cd m; seq 300 | xargs touch; yes word | head -50 > words")
