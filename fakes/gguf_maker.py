@@ -1,6 +1,6 @@
 """Small GGUF models with random weights, for tests that need a real server and no sense.
 
-    python -m fakes.gguf_maker OUT.gguf [--kind llama|gemma3|lfm2] [--context N]
+    python -m fakes.gguf_maker OUT.gguf [--kind llama|gemma3|lfm2|qwen3moe] [--context N]
 
 The vocabulary is byte-level BPE with a few merges, the template ChatML with
 Hermes tool calls. What such a model writes is noise; token counts, caches,
@@ -11,12 +11,12 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import gguf
 import numpy as np
 
-Kind = Literal["llama", "gemma3", "lfm2"]
+Kind = Literal["llama", "gemma3", "lfm2", "qwen3moe"]
 
 TEMPLATE = """\
 {%- if tools %}<|im_start|>system
@@ -48,12 +48,14 @@ Call a tool as <tool_call>{"name": NAME, "arguments": ARGUMENTS}</tool_call>.<|i
 {% endif %}"""
 
 SPECIALS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>")
+EXPERTS = 8
 MERGES = ("t h", "th e", "i n", "e r", "a n", "o n", "r e", "Ġ the", "Ġ a", "e n", "an d")
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Sizes of the network; `context` in tokens, `window` the sliding one where there is one."""
+    """Sizes of the network; `context` in tokens, `window` the sliding one where there is one, `fillers` the tokens
+    that make the vocabulary larger."""
 
     kind: Kind = "llama"
     layers: int = 2
@@ -63,10 +65,15 @@ class Shape:
     hidden: int = 128
     context: int = 32768
     window: int = 1024
+    fillers: int = 0
 
     @property
     def head(self) -> int:
         return self.width // self.heads
+
+
+# Large enough that what it takes of a card is told in MiB: 33 of weights.
+MEDIUM = Shape("llama", 6, 256, 8, 2, 768, context=16384, fillers=4000)
 
 
 def make(
@@ -74,7 +81,7 @@ def make(
 ) -> Path:
     """Write a model of `shape` to `path` and return it; the same seed gives the same bytes."""
     shape = shape or Shape()
-    tokens = vocabulary()
+    tokens = [*vocabulary(), *(f"<filler{n}>" for n in range(shape.fillers))]
     path.parent.mkdir(parents=True, exist_ok=True)
     writer = gguf.GGUFWriter(str(path), shape.kind)
     _header(writer, shape, len(tokens))
@@ -120,6 +127,14 @@ def _header(writer: gguf.GGUFWriter, shape: Shape, tokens: int) -> None:
         writer.add_value_length(shape.head)
     if shape.kind == "gemma3":
         writer.add_sliding_window(shape.window)
+    if shape.kind == "qwen3moe":
+        writer.add_expert_count(EXPERTS)
+        writer.add_expert_used_count(2)
+        writer.add_expert_feed_forward_length(_expert_hidden(shape))
+
+
+def _expert_hidden(shape: Shape) -> int:
+    return shape.hidden // 3
 
 
 def _kv_heads(shape: Shape) -> int | Sequence[int]:
@@ -162,9 +177,16 @@ def _layer(shape: Shape, layer: int) -> Iterator[tuple[str, tuple[int, ...]]]:
     yield "attn_norm", (width,)
     yield from _mixer(shape, layer)
     yield "ffn_norm", (width,)
-    yield "ffn_gate", (hidden, width)
-    yield "ffn_up", (hidden, width)
-    yield "ffn_down", (width, hidden)
+    if shape.kind == "qwen3moe":
+        hidden = _expert_hidden(shape)
+        yield "ffn_gate_inp", (EXPERTS, width)
+        yield "ffn_gate_exps", (EXPERTS, hidden, width)
+        yield "ffn_up_exps", (EXPERTS, hidden, width)
+        yield "ffn_down_exps", (EXPERTS, width, hidden)
+    else:
+        yield "ffn_gate", (hidden, width)
+        yield "ffn_up", (hidden, width)
+        yield "ffn_down", (width, hidden)
     if shape.kind == "gemma3":
         yield "post_attention_norm", (width,)
         yield "post_ffw_norm", (width,)
@@ -197,7 +219,7 @@ def _weights(
 def main() -> None:
     parser = argparse.ArgumentParser(description="write a small GGUF with random weights")
     parser.add_argument("out", type=Path)
-    parser.add_argument("--kind", choices=("llama", "gemma3", "lfm2"), default="llama")
+    parser.add_argument("--kind", choices=get_args(Kind), default="llama")
     parser.add_argument("--context", type=int, default=Shape().context)
     chosen = parser.parse_args()
     print(make(chosen.out, Shape(kind=chosen.kind, context=chosen.context)))

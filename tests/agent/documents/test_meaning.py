@@ -9,9 +9,10 @@ from agent.documents import indexer
 from agent.documents.indexer import PassageMeaning
 from agent.memory.search import Embedder
 from agent.store.documents import sign_code
-from fakes.llama_embedding import served
+from fakes.llama_embedded import serve
 from tests.agent.documents.conftest import Shelf
 
+VECTORS = ("--embedding", "--pooling", "mean", "-b", "2048", "-ub", "2048")
 TOPICS = "bees wool trains soup violins glaciers taxes bread".split()
 
 
@@ -31,8 +32,9 @@ async def test_the_signs_find_what_the_cosine_finds(
     await table.finish(
         begun, [(n, "", text) for n, text in enumerate(texts, 1)], "page", len(texts)
     )
-    async with served(Path(str(files("backend.embedded") / "pocket.gguf"))) as url:
-        embedder = Embedder(url)
+    pocket = Path(str(files("backend.embedded") / "pocket.gguf"))
+    async with serve(pocket, 2048, more=VECTORS, key="") as server:
+        embedder = Embedder(server.url)
         by_meaning = PassageMeaning(table, embedder)
         while await by_meaning.embed():
             pass

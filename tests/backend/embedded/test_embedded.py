@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
@@ -15,7 +16,8 @@ from backend import proc
 from backend.config import BackendConfig
 from backend.embedded.__main__ import command_line, params_of
 from backend.server.launch import free_port
-from fakes import gguf_kinds, gguf_projector
+from fakes import gguf_maker, gguf_projector
+from fakes.gguf_maker import MEDIUM
 from fakes.patience import SECONDS, soon, within
 from fakes.words import saying
 from tests.backend.conftest import running
@@ -124,8 +126,8 @@ def test_thoughts_of_earlier_turns_stay_unless_it_is_told_otherwise(
 
 async def test_flags_of_placement_change_what_is_loaded(tmp_path: Path) -> None:
     """As far as a machine without a card can show: experts that stay, how a file is read, a projector."""
-    model = gguf_kinds.make(tmp_path / "m.gguf", "qwen3moe")
-    projector = gguf_projector.make(tmp_path / "mmproj.gguf", gguf_kinds.WIDTH)
+    model = gguf_maker.make(tmp_path / "m.gguf", replace(MEDIUM, kind="qwen3moe"))
+    projector = gguf_projector.make(tmp_path / "mmproj.gguf", MEDIUM.width)
     port = str(free_port())
     given = ("--n-cpu-moe", "2", "--load-mode", "none", "--mmproj", str(projector), "-ts", "1,1")
     process = await asyncio.create_subprocess_exec(

@@ -8,7 +8,8 @@ import pytest
 from backend.models.found import OLLAMA_MODEL, FoundModel, found_models
 from backend.models.outlook import PREFERRED_CPU, Machine, candidates
 from backend.models.profile import load, names
-from fakes import gguf_kinds
+from fakes import gguf_maker
+from fakes.gguf_maker import MEDIUM
 
 MIB = 1 << 20
 
@@ -66,7 +67,7 @@ def test_folders_that_were_moved_are_found_where_the_environment_says(
 
 
 def test_what_fits_is_listed_best_first(tmp_path: Path) -> None:
-    path = gguf_kinds.make(tmp_path / "own.gguf", "llama")
+    path = gguf_maker.make(tmp_path / "own.gguf", MEDIUM)
     mine = FoundModel("own", path, path.stat().st_size, "LM Studio")
     profiles = [load(name) for name in names()]
 

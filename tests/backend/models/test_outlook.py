@@ -14,7 +14,8 @@ from backend.models.outlook import (
     propose,
 )
 from backend.models.profile import Profile, Reference, Source
-from fakes import gguf_kinds
+from fakes import gguf_maker
+from fakes.gguf_maker import MEDIUM
 from fakes.words import saying
 
 GIB = 2**30
@@ -25,7 +26,7 @@ SPLIT = {"--split-mode": "layer"}
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Profile:
     """A model of 33 MiB; on a card the overhead of CUDA outweighs it."""
-    path = gguf_kinds.make(tmp_path_factory.mktemp("outlook") / "small.gguf", "llama")
+    path = gguf_maker.make(tmp_path_factory.mktemp("outlook") / "small.gguf", MEDIUM)
     known = Reference(decode_tok_s=45, source="a card")
     return Profile("small", "small", 16384, Source(path=str(path)), reference=known)
 

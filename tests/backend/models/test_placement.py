@@ -19,7 +19,8 @@ from backend.models.placement import (
 from backend.models.profile import Profile, Source
 from backend.protocol import Alert
 from backend.server.launch import with_threads
-from fakes import gguf_kinds, gguf_shapes, llama_devices
+from fakes import gguf_maker, gguf_shapes, llama_devices
+from fakes.gguf_maker import MEDIUM
 from fakes.words import saying
 from tests.backend.conftest import running, with_server
 
@@ -141,7 +142,7 @@ def test_devices_are_read_as_servers_print_them() -> None:
 @pytest.fixture
 def mine(state: Path) -> Path:
     """A profile of the user's own: a small model that belongs on a GPU."""
-    path = gguf_kinds.make(state / "small.gguf", "llama")
+    path = gguf_maker.make(state / "small.gguf", MEDIUM)
     folder = state / "profiles"
     folder.mkdir()
     (folder / "small.toml").write_text(

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from fakes import gguf_kinds
+from fakes import gguf_maker
 from fakes.command_line import voltaire_beside as voltaire
+from fakes.gguf_maker import MEDIUM
 from fakes.hub import Hub
 from fakes.words import saying
 
@@ -99,7 +100,7 @@ async def fits(hub: Hub, home: Path, *words: str) -> tuple[int, str, str]:
 
 
 async def test_what_fits_is_known_before_the_download(hub: Hub, tmp_path: Path) -> None:
-    path = gguf_kinds.make(tmp_path / "m.gguf", "llama")
+    path = gguf_maker.make(tmp_path / "m.gguf", MEDIUM)
     hub.content, hub.size = path.read_bytes(), path.stat().st_size
     code, out, err = await fits(hub, tmp_path, "--vram", "2")
     assert (code, err) == (0, saying("m.gguf is not here", "Hugging Face"))

@@ -10,9 +10,10 @@ import pytest
 from backend.service import serve_backend
 from bot.cli.backend_config import backend_config
 from bot.settings import BackendSection, Settings, StateSection
-from fakes import gguf_kinds
+from fakes import gguf_maker
 from fakes.command_line import voltaire, voltaire_beside
 from fakes.gguf_chain import make_chain
+from fakes.gguf_maker import MEDIUM
 from fakes.hub import Hub
 from fakes.toolkits import cuda, gcc
 from fakes.words import saying
@@ -50,7 +51,7 @@ def test_wrong_usage_of_build_and_bench_is_exit_2(tmp_path: Path) -> None:
 
 
 def test_what_fits_a_card_that_is_not_here(tmp_path: Path) -> None:
-    path = gguf_kinds.make(tmp_path / "small.gguf", "llama")
+    path = gguf_maker.make(tmp_path / "small.gguf", MEDIUM)
     code, out, _ = voltaire(tmp_path, "model", "fit", str(path), "--vram", "1", "--json")
     found = json.loads(out)
     assert (code, found["fits"], found["card"]) == (0, True, 2**30)
@@ -62,7 +63,7 @@ def test_what_fits_a_card_that_is_not_here(tmp_path: Path) -> None:
 def test_without_a_name_it_lists_what_fits_best_first(tmp_path: Path) -> None:
     own = tmp_path / ".cache" / "llama.cpp" / "own model.gguf"
     own.parent.mkdir(parents=True)
-    gguf_kinds.make(own, "llama")
+    gguf_maker.make(own, MEDIUM)
     env = {"HOME": str(tmp_path)}
     code, out, err = voltaire(tmp_path, "model", "fit", "--vram", "16", env=env)
     assert code == 0, err
@@ -87,7 +88,7 @@ def test_without_a_name_it_lists_what_fits_best_first(tmp_path: Path) -> None:
 def test_each_size_of_card_has_its_table(tmp_path: Path, nvml: Path | None) -> None:
     if nvml is None:
         pytest.skip("needs a C compiler")
-    path = gguf_kinds.make(tmp_path / "small.gguf", "llama")
+    path = gguf_maker.make(tmp_path / "small.gguf", MEDIUM)
     scene = tmp_path / "scene"
     scene.write_text(f"cards 3\nused 0\ntotal {16 << 30}\ntotal1 {1 << 29}\n")
     env = {"FAKE_NVML": str(scene)}

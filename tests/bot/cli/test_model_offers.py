@@ -12,8 +12,9 @@ from backend.protocol import Gpu, ServerStatus, Speed, Status
 from bot.cli import model_offers
 from bot.cli.model_offers import MachineModels
 from bot.settings import load
-from fakes import gguf_kinds
+from fakes import gguf_maker
 from fakes.command_line import voltaire_beside as voltaire
+from fakes.gguf_maker import MEDIUM
 from fakes.hub import Hub
 
 CONTENT = bytes(range(256)) * 20_000
@@ -78,7 +79,7 @@ async def test_what_fits_the_cards_of_the_backend_is_offered(
 ) -> None:
     own = tmp_path / ".cache" / "llama.cpp" / "own.gguf"
     own.parent.mkdir(parents=True)
-    gguf_kinds.make(own, "llama")
+    gguf_maker.make(own, MEDIUM)
     card = Gpu(index=0, name="V100", memory_total_mib=16384)
     with_card = REPORT.model_copy(update={"gpus": [card]})
     offered = {each.name: each for each in await models.offers(with_card)}
