@@ -52,9 +52,10 @@ from agent.turn.loop import run_turn
 from agent.turn.turn import Turn, TurnLimits
 from backend.protocol import PERSON, Endpoint
 from fakes import spoken
+from fakes.gguf_maker import Kind
 from fakes.gpu_queue_local import LocalGpuQueue
 from fakes.llama_embedded import serve
-from fakes.scripted_gguf import Kind, make_scripted, saying
+from fakes.scripted_gguf import make_scripted, saying
 
 CHATS = ("tg:1", "tg:2")
 THINKING = {"off": 0, "default": None, "on": 512}  # tokens of thought; None: as the template has it

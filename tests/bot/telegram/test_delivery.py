@@ -1,19 +1,16 @@
 """Sends that go wrong: nothing is lost in silence, nothing comes twice unasked."""
 
 import asyncio
-import sqlite3
-from contextlib import closing
 
 import pytest
 
-from agent.store import open_store
 from bot.channel import OutgoingMessage
 from bot.telegram.app import TelegramApp
 from bot.texts import Texts
 from fakes.bot_running import RunningBot, TelegramScenario
 from fakes.localgram import is_final
 from fakes.model_scripted import says
-from fakes.patience import SECONDS, soon
+from fakes.patience import SECONDS
 from fakes.telegram_person import block, unblock
 
 
@@ -89,30 +86,6 @@ async def test_what_was_surely_not_sent_is_sent_again(
     scenario.gram.fault("sendMessage", fault)  # type: ignore[arg-type]
     async with scenario.open() as run:
         await scenario.owner.ask("hi")
-        await drained(run)
-        assert await run.store.outbox.counts() == {}
-    assert finals(scenario) == ["Hello."]
-
-
-async def test_what_a_locked_database_cannot_write_down_is_written_later(
-    scenario: TelegramScenario, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with scenario.open() as run:
-        database = run.store.database
-        async with database.without_transaction() as tx:
-            await tx.run("PRAGMA busy_timeout = 50")
-        with (
-            scenario.gram.hold("sendMessage", executed=True) as hold,
-            closing(
-                sqlite3.connect(database.path, isolation_level=None, check_same_thread=False)
-            ) as other,
-        ):
-            await scenario.owner.send("hi")
-            await hold.reached()
-            # In a thread: a transaction of the bot's that is under way ends by our own loop.
-            await asyncio.to_thread(other.execute, "BEGIN IMMEDIATE")
-            hold.release()
-            await soon(lambda: "is not written yet" in caplog.text)
         await drained(run)
         assert await run.store.outbox.counts() == {}
     assert finals(scenario) == ["Hello."]
@@ -201,19 +174,3 @@ async def test_a_group_that_became_a_supergroup_is_followed(scenario: TelegramSc
         await run.store.outbox.add(f"tg:{group.id}", [OutgoingMessage("news").to_json()])
         news = await scenario.owner.next_message(chat=upgraded, where=lambda m: m.text == "news")
     assert news.chat == upgraded.id
-
-
-@pytest.mark.parametrize("state", ["waiting", "uncertain"])
-async def test_a_stored_message_that_cannot_be_read_holds_nothing_up(
-    scenario: TelegramScenario, state: str
-) -> None:
-    """Also one that a killed process left: neither it nor its notice ends the delivery."""
-    chat = f"tg:{scenario.owner.id}"
-    async with open_store(scenario.folder / "voltaire.db") as store:
-        await store.outbox.add(chat, ['{"text": 5}', '{"text": "after it"}'])
-        await store.database.execute("UPDATE outbox SET state = ? WHERE id = 1", state)
-    async with scenario.open() as run:
-        assert (await scenario.owner.next_message()).text == "after it"
-        async with asyncio.timeout(SECONDS):
-            while (await run.store.outbox.counts()) != {"failed": 1}:
-                await asyncio.sleep(0.01)

@@ -26,9 +26,10 @@ from agent.turn.loop import run_turn
 from agent.turn.turn import Turn, TurnLimits
 from backend.protocol import PERSON, Endpoint
 from fakes import spoken
+from fakes.gguf_maker import Kind
 from fakes.gpu_queue_local import LocalGpuQueue
 from fakes.llama_embedded import serve
-from fakes.scripted_gguf import Kind, make_scripted
+from fakes.scripted_gguf import make_scripted
 from fakes.template_conversation import (
     BEYOND,
     CONTEXT,
