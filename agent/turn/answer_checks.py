@@ -40,6 +40,7 @@ TOOL_NAMES = re.compile(
     rf"|<(?:{'|'.join(default_names())})\b"
 )
 CALL_ALONE = re.compile(r"\W*(?:bash|grep):? \S[^\n]*(?<![.!?])")
+STUTTER = re.compile(r"(?<!\w)(?=\S* ?\S*\d)(?=[\d\W]*[^\W\d])(\w\S*\s\w+)\W{1,3}\1(?!\w)")
 JSON_ALONE = re.compile(r"\s*(?:```(?:json)?\s*)?\{.*\}\s*(?:```)?\s*", re.DOTALL)
 DOTTED = re.compile(r"\d+(?:\.\d+){2,}")  # an address, a version or a date, which nobody computes
 FILE_NAME = re.compile(r"\b(?!(?:e\.g|i\.e|a\.m|p\.m|z\.b|d\.h)\b)\w[\w-]*\.[a-z]\w{0,3}\b")
@@ -160,6 +161,11 @@ def is_call(text: str) -> bool:
 def copies_tool(text: str) -> bool:
     """Whether an answer has the words of a tool around what it found."""
     return ALL_THERE in text or text.strip("(). \n") == NO_OUTPUT.strip("()")
+
+
+def stutters(text: str, found: str) -> bool:
+    """Whether an answer says a number with its word twice in a row, which stands so in nothing that was found."""
+    return any(match[0] not in found for match in STUTTER.finditer(text))
 
 
 def shows_code(text: str) -> bool:

@@ -39,6 +39,7 @@ from agent.turn.answer_checks import (
     refuses,
     shows_code,
     states,
+    stutters,
     tells,
     unable,
     unknown_files,
@@ -211,6 +212,8 @@ class TurnLoop:
     def answer(self, step: Step) -> str:
         """The whole answer for the person; may be empty. When a job is due stands in it, whatever the model says."""
         text = self.tools.without_headings(self.checks.text(step, self.tools.done))
+        if stutters(text, self.tools.found()):
+            text = self.tools.shown() or text
         told = [*self.tools.planned, *(self.tools.changed if self.constrained else ())]
         letter = self.tools.letter if self.constrained else ""
         if text and len(text) < len(letter) / 2 and len(letter) <= LONGEST_LETTER:

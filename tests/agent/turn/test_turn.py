@@ -1761,6 +1761,28 @@ class TestAnswersOfSmallModels:
         await bench.run(calls("read_file", path="a.txt"), made, says("I made a.md."))
         assert bench.contents["a.md"] == b"- [ ] milk\n"
 
+    @pytest.mark.parametrize(
+        ("answer", "kept"),
+        [
+            ("252G in all, 75G free (75G free (75G in all, 27% full).", False),
+            ("It has 3 files, 3 files.", False),
+            ("There are two: line 4, line 4.", False),
+            ("75G free in New York, New York.", True),
+            ("1 2 1 2", True),
+            ("line 4, line 5", True),
+            ("Of 10 GB 3 GB are used, of the other 10 GB 3 GB.", True),
+            ("It says: rain 5, rain 5", True),  # as it stands there
+        ],
+    )
+    async def test_what_says_a_figure_twice_in_a_row_gives_way_to_what_was_found(
+        self, bench: Bench, answer: str, kept: bool
+    ) -> None:
+        bench.results["df"] = "75G free: rain 5, rain 5"
+        bench.journal.messages[-1] = User("how much is free?")
+        finished = await bench.run(calls("bash", command="df"), says(answer))
+        shown = f"{texts.FOUND_THIS}\n```\n75G free: rain 5, rain 5\n```"
+        assert finished.text == (answer if kept else shown)
+
     async def test_a_list_of_files_has_their_count(self, bench: Bench) -> None:
         bench.constrain, bench.results["list"] = "always", "4 files:\na.txt (2 bytes)"
         bench.journal.messages[-1] = User("How many .txt files are in docs?")
