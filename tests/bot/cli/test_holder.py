@@ -9,7 +9,7 @@ import signal
 import socket
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -172,8 +172,11 @@ async def test_beside_the_bot_a_command_is_its_client(house: House) -> None:
 
 
 def opens_the_state(command: Typed) -> bool:
-    held = Path(f"/proc/{command.process.pid}/fd").iterdir()
-    return any("voltaire.db" in os.readlink(each) for each in held)
+    for held in Path(f"/proc/{command.process.pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            if "voltaire.db" in os.readlink(held):
+                return True
+    return False
 
 
 async def test_beside_the_bot_a_server_of_tools_is_started_by_it(house: House) -> None:
