@@ -164,8 +164,8 @@ def copies_tool(text: str) -> bool:
 
 
 def stutters(text: str, found: str) -> bool:
-    """Whether an answer says a number with its word twice in a row, which stands so in nothing that was found."""
-    return any(match[0] not in found for match in STUTTER.finditer(text))
+    """Whether a short answer says a number with its word twice in a row, which stands so in nothing that was found."""
+    return len(text) <= SHORT and any(match[0] not in found for match in STUTTER.finditer(text))
 
 
 def shows_code(text: str) -> bool:
