@@ -21,9 +21,7 @@ NO_HARDWARE = re.compile(r"(?<![\w./-])/sys/|/proc/bus/|/dev/mem\b|dmidecode|lsp
 HARDWARE = "The machine's hardware is not shown here: cat /host.txt tells of it."
 SPACES_ONLY = re.compile(r"\bawk (?!.*(?:-F|\bFS\b))[^|]*\$[1-9][^|]*\.csv\b", re.DOTALL)
 DIFFERS = re.compile(r"\s*(?:diff|cmp)\b[^|;&]*")
-NO_SCRIPT = re.compile(
-    r"can't open file '(?:/workspace/)?([^']+)'.*No such file|Cannot find module '/workspace/([^']+)'"
-)
+NO_SCRIPT = re.compile(r"can't open file '(?:/workspace/)?([^']+)'.*No such file")
 MAKE_IT = "There is no {name}: where it is to be made, write_file makes it."
 BY_COMMA = "awk has split these lines at blanks. The columns of a CSV file are split by awk -F,"
 READ_ONLY_REPO = re.compile(r"Read-only file system")
@@ -57,7 +55,7 @@ async def bash(
     if result.exit_code and NO_HARDWARE.search(result.output):
         text += f"\n{HARDWARE}"
     if result.exit_code and (absent := NO_SCRIPT.search(result.output)):
-        text += f"\n{MAKE_IT.format(name=absent[1] or absent[2])}"
+        text += f"\n{MAKE_IT.format(name=absent[1])}"
     browser = call.context.browser
     unread = (
         browser and browser.reading != "never" and not result.hosts and DOWNLOAD.search(command)

@@ -22,9 +22,8 @@ _REASONS: dict[str, FinishReason] = {
     **dict.fromkeys(("stop", "eos", "eos_token", "end_turn", "stop_sequence", "complete"), "stop"),
     **dict.fromkeys(("tool_calls", "tool_call", "tool_use", "function_call"), "tool_calls"),
     **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "model_length"), "length"),
-    **dict.fromkeys(
-        ("max_completion_tokens", "model_context_window_exceeded", "incomplete"), "length"
-    ),
+    **dict.fromkeys(("max_completion_tokens", "model_context_window_exceeded"), "length"),
+    "incomplete": "length",
     # The server's own faults: the answer is asked for again.
     **dict.fromkeys(("abort", "aborted", "cancelled", "canceled", "error", "network_error"), "cut"),
     **dict.fromkeys(("timeout", "insufficient_system_resource"), "cut"),
