@@ -436,6 +436,19 @@ async def test_no_tab_is_cut_on_a_phone(browser: Browser, serving: ServedPage) -
         await expect(tabs.nth(n)).to_be_in_viewport(ratio=1)
 
 
+async def test_a_job_whose_time_passed_is_shown_as_overdue(
+    browser: Browser, folder: Path, serving: ServedPage
+) -> None:
+    with closing(sqlite3.connect(folder / "voltaire.db")) as database, database:
+        database.execute("UPDATE jobs SET next_at = next_at - 100000 WHERE id = 2")
+    page = await opened(browser, serving, [])
+    await go(page, "Jobs")
+    late = page.get_by_text("overdue since")
+    await expect(late).to_have_count(1)
+    await expect(late).to_contain_text("every day at 18:30")
+    await page.close()
+
+
 async def test_no_day_of_the_jobs_is_cut_on_a_phone(browser: Browser, serving: ServedPage) -> None:
     page = await browser.new_page(viewport={"width": 390, "height": 1600})
     page.set_default_timeout(SECONDS * 1000)
