@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from agent.llm.openai.streamed_calls import StreamedCalls
-from agent.llm.openai.values import mapping, number, sequence, text, whole
+from agent.llm.openai.values import TextStream, mapping, number, sequence, text, whole
 from agent.model import Completion, Piece, PrefillProgress, ReasoningPiece, TextPiece, ToolCallPiece
 
 DONE = "[DONE]"
@@ -121,6 +121,7 @@ class Chunks:
         self._size = 0  # characters
         self._text: list[str] = []
         self._reasoning: list[str] = []
+        self._words, self._thoughts = TextStream(), TextStream()
         self._calls = StreamedCalls()
         self._usage: Mapping[str, Any] = {}
         self._timings: Mapping[str, Any] = {}
@@ -157,14 +158,14 @@ class Chunks:
         """Raises StreamTooLong."""
         content, thought = delta.get("content"), ""
         for key in THOUGHTS:
-            if key in delta and (thought := text(delta[key])):
+            if key in delta and (thought := self._thoughts.read(delta[key])):
                 break
         if isinstance(content, list) and not thought:
             thought = "".join(text(mapping(part).get("thinking")) for part in content)
         if thought:
             self._reasoning.append(self._counted(thought))
             yield ReasoningPiece(thought)
-        if words := text(content) or text(delta.get("refusal")):
+        if words := self._words.read(content) or text(delta.get("refusal")):
             self._text.append(self._counted(words))
             yield TextPiece(words)
         calls = delta.get("tool_calls")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent.llm.openai.values import mapping, text, whole
+from agent.llm.openai.values import TextStream, mapping, text, whole
 from agent.messages import ToolCall
 
 MOST_COMPARED = 32  # calls that a repetition is looked for among
@@ -79,6 +79,7 @@ class StreamedCalls:
     def __init__(self) -> None:
         self._calls: list[_Call] = []
         self._last: _Call | None = None  # that a part was added to
+        self._arguments = TextStream()
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -94,7 +95,7 @@ class StreamedCalls:
         arguments = function.get("arguments", function.get("parameters"))
         if isinstance(arguments, dict):  # some servers give the object instead of its JSON text
             arguments = json.dumps(arguments, ensure_ascii=False)
-        piece = text(arguments)
+        piece = self._arguments.read(arguments)
         last = self._last
         same = last and (not id or id == last.id) and (not name or name == last.name)
         if last and same and (index is None or index == last.index) and is_middle(last, piece):

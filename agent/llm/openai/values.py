@@ -24,6 +24,21 @@ def text(value: Any) -> str:
     return value if value.isascii() else value.encode("utf-8", "replace").decode()
 
 
+class TextStream:
+    """Reads pieces of text in order, and joins a sign that was cut between its UTF-16 units."""
+
+    _half = ""
+
+    def read(self, value: Any) -> str:
+        if isinstance(value, str) and value and (self._half or not value.isascii()):
+            if "\udc00" <= value[0] <= "\udfff":
+                value = (self._half + value).encode("utf-16", "surrogatepass")
+                value = value.decode("utf-16", "surrogatepass")
+            self._half = value[-1] if "\ud800" <= value[-1] <= "\udbff" else ""
+            value = value.removesuffix(self._half)
+        return text(value)
+
+
 def whole(value: Any) -> int | None:
     """Read a count from 0 to `MOST`, also one that is written as 12.0; None for anything else."""
     if type(value) is int:

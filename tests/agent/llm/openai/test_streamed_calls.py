@@ -193,6 +193,13 @@ DETAILS = [{"type": "reasoning.text", "text": "Hm."}]
         ([{"thinking": "Hm."}, {"content": "Hi."}], ([], "Hi.", "Hm.")),
         ([{"reasoning_content": None, "reasoning": "Hm."}], ([], "", "Hm.")),
         ([{"refusal": "I cannot"}, {"refusal": " do that."}], ([], "I cannot do that.", "")),
+        # A sign that is cut between its UTF-16 units, a half that is never whole.
+        ([{"content": "a \ud83d"}, {"content": "\ude00 b"}], ([], "a 😀 b", "")),
+        ([{"content": "\ud83d"}, {"reasoning": "\ud83d"}, {"reasoning": "\ude00"}, {"content": "\ude00"}],
+         ([], "😀", "😀")),
+        ([{"content": "a \ud83d"}, {"content": " b"}, {"content": "\ude00"}], ([], "a  b?", "")),
+        ([{"tool_calls": part(0, "a", "say", '{"x": "\ud83d')}, {"tool_calls": part(0, None, None, '\ude00"}')}],
+         ([("say", '{"x": "😀"}')], "", "")),
     ],
 )  # fmt: skip
 def test_other_servers_forms(deltas: list[Any], read: tuple[list[Any], str, str]) -> None:
