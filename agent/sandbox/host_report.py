@@ -42,7 +42,7 @@ class HostReport:
             Phrase("name: {name}", name=self._name),
             Phrase("time: {weekday} {at}", weekday=WEEKDAYS[now.weekday()], at=at),
             Phrase("uptime: {span}", span=uptime()),
-            Phrase("processor: {name}", name=processor()),
+            Phrase("processor: {name}, {count} cores", name=processor(), count=cores),
             Phrase("load: {load} on {count} cores", load=load, count=cores),
             memory(),
             *disks(self.state),

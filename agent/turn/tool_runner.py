@@ -519,11 +519,12 @@ class ToolRunner:
             budget=budget,
         )
         began = asyncio.get_running_loop().time()
-        reserved = False
+        advised, reserved = True, False
         if (history := self.turn.history) and tool.name not in UNCHANGING:
             await complete(asyncio.to_thread(history.begin, journal.turn))
         try:
             await self._check_hasty(tool, context, arguments)
+            advised = False
             await budget.reserve({"calls": 1, **costs})
             reserved = True
             output = await tool.run(context, arguments)
@@ -537,7 +538,8 @@ class ToolRunner:
         self._detector.ran(call.name, arguments, output.text, seconds)
         told = not output.ok or (tool.name == "bash" and figure(output.text))
         ended = clip_line(output.text) if told else "ok"
-        self._lines.append(f"{described(call)}: {ended}")
+        if not advised:
+            self._lines.append(f"{described(call)}: {ended}")
         named = self.careful and tool.name == "list_files" and self._names_known(output.text)
         self.outcomes[call.id] = output.ok and output.found and not named
         self.acted = output.ok and (tool.name in ACTING or output.text == NO_OUTPUT)

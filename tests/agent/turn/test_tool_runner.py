@@ -6,7 +6,7 @@ from collections.abc import Collection
 import pytest
 
 from agent.events import CallRefused, ToolCalled, ToolFinished
-from agent.messages import Assistant, ToolCall, ToolResult
+from agent.messages import Assistant, ToolCall, ToolResult, User
 from agent.turn import texts
 from agent.turn.conversation import Conversation
 from agent.turn.tool_runner import ToolRunner
@@ -57,6 +57,18 @@ async def test_calls_are_run_in_order_and_what_each_came_to_is_kept(bench: Bench
         "- bash fail: exit code 1",
         "- bash c: ok",
     ]
+
+
+async def test_what_a_model_was_advised_against_is_not_told_as_done(bench: Bench) -> None:
+    bench.contents["a.txt"] = b"one\n"
+    bench.journal.messages[-1] = User("what is in a.txt?")
+    write = ToolCall("w", "write_file", json.dumps({"path": "a.txt", "content": "two"}))
+    tools = await runner(bench, write, call("b"))
+    tools.careful = True
+    await tools.run((write, call("b")))
+    results = [m.text for m in bench.journal.messages if isinstance(m, ToolResult)]
+    assert results == [texts.ONLY_ASKED.format(path="a.txt"), "ran b"]
+    assert tools.report("Over.").splitlines()[1:] == [texts.DONE_SO_FAR, "- bash b: ok"]
 
 
 async def test_a_report_has_the_last_eight_calls_and_none_is_none(bench: Bench) -> None:

@@ -1,5 +1,6 @@
 """The bot in chats that it is not in: what "@bot disk?" offers there, and to whom; guest mode is declined."""
 
+import os
 from pathlib import Path
 
 from agent.language import languages, speaking
@@ -36,7 +37,8 @@ def test_the_lines_are_those_that_the_words_name() -> None:
 
 def test_the_lines_are_in_the_language_spoken_and_found_by_its_words() -> None:
     report = full(Path("/"))
-    assert facts(report, "processor") == [f"processor: {processor()}"] != ["processor: "]
+    assert facts(report, "processor") == [f"processor: {processor()}, {os.cpu_count()} cores"]
+    assert processor()
     told = {}
     for code in languages():
         with speaking(code):
