@@ -19,11 +19,17 @@ READ_ONLY_GIT = re.compile(r"(/\.git/|\.lock').*Read-only file system")
 NO_REPOSITORY = re.compile(r"fatal: not a git repository")
 NO_HARDWARE = re.compile(r"(?<![\w./-])/sys/|/proc/bus/|/dev/mem\b|dmidecode|lspci|lsusb")
 HARDWARE = "The machine's hardware is not shown here: cat /host.txt tells of it."
-SPACES_ONLY = re.compile(r"\bawk (?!.*(?:-F|\bFS\b))[^|]*\$[1-9][^|]*\.csv\b", re.DOTALL)
+SPACES_ONLY = re.compile(
+    r"\b(?:awk (?!.*(?:-F|\bFS\b))[^|]*\$[1-9]|sort (?![^|]*(?:-\w*t|--field))[^|]*-\w*k ?[2-9])[^|]*\.csv\b",
+    re.DOTALL,
+)
+CALCULATOR_ERROR = re.compile(r"(?:\(standard_in\) \d+: .*\s*)+")  # bc ends with 0 after it
 DIFFERS = re.compile(r"\s*(?:diff|cmp)\b[^|;&]*")
 NO_SCRIPT = re.compile(r"can't open file '(?:/workspace/)?([^']+)'.*No such file")
 MAKE_IT = "There is no {name}: where it is to be made, write_file makes it."
-BY_COMMA = "awk has split these lines at blanks. The columns of a CSV file are split by awk -F,"
+BY_COMMA = (
+    "These lines were split at blanks. The columns of a CSV file are split by awk -F, or sort -t,"
+)
 READ_ONLY_REPO = re.compile(r"Read-only file system")
 NAME_REPOS = (
     "Repositories that others write to are there for a command that names /repos itself: "
@@ -65,7 +71,8 @@ async def bash(
     differs = result.exit_code == 1 and DIFFERS.fullmatch(command)
     if differs:
         text += " (they differ)"
-    return Output(text, ok=bool(differs) or not result.exit_code, found=not (unread or blanks))
+    failed = result.exit_code or CALCULATOR_ERROR.fullmatch(result.output)
+    return Output(text, ok=bool(differs) or not failed, found=not (unread or blanks))
 
 
 async def run_command(

@@ -71,6 +71,15 @@ NUMBER = re.compile(
     r"|aucune?|deux|trois|quatre|cinq|ning[uú]n\w*|dos|tres|cuatro|cinco)\b",
     re.IGNORECASE,
 )
+_LINES = r"(?:lines?|zeilen?|lignes?|líneas?|строк\w*)"
+_ASKED_LINES = r"(?:first|last|second|third|\d+(?:st|nd|rd|th)|erste\w*|letzte\w*|premi\w+|derni\w+|primer\w*|última\w*|перв\w+|последн\w+)"
+WANTS_SHOWN = re.compile(  # what a command prints, or lines of a file
+    r"(?:\A\W*(?:please |can you |could you |bitte )*|\b(?:and|und|et|y|и) (?:then |dann )?)"
+    r"(?:(?:run|execute|print|show|display)\b(?! me how| how)|führe?\b|starte?\b|zeige?\b|exécute|lance\b|montre|affiche"
+    r"|ejecuta|muestra|запусти|выполни|покажи)|运行|执行|显示"
+    rf"|\b{_ASKED_LINES} (?:\w+ )?{_LINES}",
+    re.IGNORECASE,
+)
 MEASURED = re.compile(  # a number with a share's or a size's unit
     r"(?<![\w.,])(\d+(?:[.,]\d+)?)\s?(?:(%|percent\b|prozent\b)|([kmgt])(?:i?b)?\b)", re.IGNORECASE
 )
@@ -282,6 +291,15 @@ def with_figure(text: str, found: str, message: str) -> str:
     if lacks_amount(text, found, message):
         shown, new = clip(found, SHORT), {""}
     return f"{text}\n\n```\n{shown}\n```" if new and not new & words_of(text) else text
+
+
+def with_shown(text: str, found: str, message: str) -> str:
+    """An answer, with what was found below it if that is short, and the message wants to see it and it is not all there."""
+    if len(found) > SHORT or not WANTS_SHOWN.search(message):
+        return text
+    said = " ".join(text.split())
+    missing = any(" ".join(line.split()) not in said for line in found.splitlines())
+    return f"{text}\n\n```\n{found}\n```" if missing else text
 
 
 def with_untold(text: str, lines: Sequence[str], message: str) -> str:

@@ -44,6 +44,7 @@ from agent.turn.answer_checks import (
     unable,
     unknown_files,
     with_figure,
+    with_shown,
     with_untold,
 )
 from agent.turn.conversation import Conversation, calls_of
@@ -218,7 +219,10 @@ class TurnLoop:
         letter = self.tools.letter if self.constrained else ""
         if text and len(text) < len(letter) / 2 and len(letter) <= LONGEST_LETTER:
             text = f"{text}\n\n{letter}"
-        return with_untold(text, told, self.transcript.words()) if text else ""
+        words = self.transcript.words()
+        if text and self.constrained:
+            text = with_shown(text, self.tools.last_read(), words)
+        return with_untold(text, told, words) if text else ""
 
     async def settled(self, step: Step) -> Step:
         """The step of a small model, from whose words nothing is kept but an answer that it gives from results.

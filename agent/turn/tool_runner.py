@@ -108,6 +108,7 @@ SPEAKS_OF_FILE = re.compile(r"\w\.\w|\b(?:file|folder|datei|ordner|fichier|dossi
 LONGEST_LETTER = 2000  # characters
 TWICE = re.compile(r"\A(.{40,})\s+\1\Z", re.DOTALL)  # a letter that a small model wrote over again
 READING = ("bash", "read_file", "grep", "list_files")
+ABSENT = re.compile(r"There is no (?:such )?file|cat: .*No such file")
 LOOKING = frozenset(READING) - {"bash"}
 UNCHANGING = ("read_file", "grep", "list_files", "git_status", "git_diff", "remember", "recall", "schedule", "send_file")  # fmt: skip
 WRITING = ("write_file", "edit_file", "git_commit")
@@ -236,9 +237,11 @@ class ToolRunner:
                 await self._call("read_file", path=name)
 
     async def read_rest(self) -> bool:
-        """Read the files that a question names, where only some of them were; whether that was so."""
+        """Read the files that a question names, where not all of them were; whether that was so."""
         words, called = self.transcript.words(), len(self.transcript.results())
-        if self.done and self.done <= LOOKING and QUESTION.fullmatch(words):
+        read = [text for call, text in self.transcript.results() if call.name in READING]
+        absent = read and not self.done and all(map(ABSENT.match, read))
+        if (absent or (self.done and self.done <= LOOKING)) and QUESTION.fullmatch(words):
             await self.read_named()
         return len(self.transcript.results()) > called
 
@@ -434,6 +437,13 @@ class ToolRunner:
         """What was read or printed, each once, without strangers' text."""
         good = dict.fromkeys(text for call, text in self._good() if call.name in READING)
         return "" if self.strange else "\n".join(t for t in good if t != NO_OUTPUT)
+
+    def last_read(self) -> str:
+        """What the last call read or printed, unless it is strangers' text."""
+        if self.strange or not any(self.outcomes.values()):
+            return ""
+        call, text = self._good()[-1]
+        return text if call.name in READING and text != NO_OUTPUT else ""
 
     def shown(self) -> str:
         """What was found, for a person, where it is short; else ""."""

@@ -140,17 +140,31 @@ async def test_of_a_script_that_is_not_there_it_is_told_what_makes_it(call: Call
     assert "write_file" not in (await bash.run(call, {"command": "cat fib.py"})).text
 
 
+async def test_an_error_of_the_calculator_is_a_failure_though_it_ends_with_0(call: Call) -> None:
+    for printed, ok in (
+        ("(standard_in) 1: syntax error\n(standard_in) 2: illegal character: %", False),
+        ("(standard_in) 1: syntax error\n42", True),
+        ("42", True),
+    ):
+        output = await bash.run(call, {"command": f"echo '{printed}'"})
+        assert (output.text, output.ok) == (printed, ok)
+
+
 async def test_columns_of_a_csv_file_that_awk_splits_at_blanks_are_no_result(call: Call) -> None:
     assert (await bash.run(call, {"command": "printf 'a,1\\nb,2\\n' > c.csv"})).ok
     by_comma = r"awk -F, '{s += $2} END {print s}' c.csv"
     for command, told in (
-        ("awk '{s += $2} END {print s}' c.csv", "split by awk -F,"),
-        ("awk '{print $2}' c.csv | awk '{s += $1} END {print s}'", "split by awk -F,"),
+        ("awk '{s += $2} END {print s}' c.csv", "split by awk -F, or sort -t,"),
+        ("awk '{print $2}' c.csv | awk '{s += $1} END {print s}'", "split by awk -F, or sort -t,"),
         (by_comma, "3"),
         (by_comma.replace("-F,", "-v FS=,"), "3"),
         ("awk 'BEGIN {FS = \",\"} {s += $2} END {print s}' c.csv", "3"),
         ("awk 'NR > 1 {n++} END {print n + 2}' c.csv", "3"),
         ("tr , ' ' < c.csv | awk '{s += $2} END {print s}'", "3"),
+        ("sort -k2nr c.csv", "split by awk -F, or sort -t,"),
+        ("sort -n -k 2 c.csv | head -1", "split by awk -F, or sort -t,"),
+        ("sort -t, -k2n c.csv | tail -1 | cut -d, -f2 | sed 's/2/3/'", "3"),
+        ("sort -k1 c.csv | wc -l | sed 's/2/3/'", "3"),
     ):
         output = await bash.run(call, {"command": command})
         assert (output.text.endswith(told), output.found) == (True, told == "3"), command

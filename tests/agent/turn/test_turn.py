@@ -1542,7 +1542,7 @@ class TestAnswersOfSmallModels:
         self, bench: Bench, found: str, answer: str, shown: bool
     ) -> None:
         bench.constrain, bench.results["run"] = "always", found
-        bench.journal.messages[-1] = User("Run collatz.py and tell me what it prints.")
+        bench.journal.messages[-1] = User("Tell me what collatz.py prints.")
         finished = await bench.run(calls("bash", command="run"), says(""), says(answer))
         assert finished.text == (f"{answer}\n\n```\n{found}\n```" if shown else answer)
 
@@ -1558,7 +1558,7 @@ class TestAnswersOfSmallModels:
     ) -> None:
         bench.constrain = "always"
         bench.results |= {"run": "111", "python3 run": "111"}
-        bench.journal.messages[-1] = User("Run collatz.py and tell me what it prints.")
+        bench.journal.messages[-1] = User("Tell me what collatz.py prints.")
         lines = [calls("bash", command="run"), says(""), says(answers[0])]
         if shown:
             lines += [calls("bash", command="python3 run"), says(""), says(answers[1])]
@@ -1727,6 +1727,53 @@ class TestAnswersOfSmallModels:
         look = calls("read_file", path="a.txt")
         finished = await bench.run(look, says("Nothing, both have apple."), says("apple and plum."))
         assert (finished.text, finished.tool_calls) == ("apple and plum.", 2)
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            calls("read_file", path="/var/log/syslog"),
+            calls("bash", command="cat notes.txt"),
+        ],
+    )
+    async def test_the_file_that_a_question_names_is_read_where_another_was_looked_for(
+        self, bench: Bench, wrong: Line
+    ) -> None:
+        bench.constrain, bench.contents = "always", {"log.txt": b"The disk is full.\n"}
+        bench.reads = True
+        bench.failures["cat notes.txt"] = "cat: notes.txt: No such file or directory"
+        bench.journal.messages[-1] = User("what went wrong according to log.txt?")
+        finished = await bench.run(wrong, says("There is no such file."), says("The disk is full."))
+        assert (finished.text, finished.tool_calls) == ("The disk is full.", 2)
+
+    @pytest.mark.parametrize(
+        ("wish", "printed", "answer", "below"),
+        [
+            ("run hello.py with the name Ada", "Hello, Ada!", "I ran hello.py with Ada.", True),
+            ("Please execute hello.py", "Hello, Ada!", "It is executed: hello.py", True),
+            ("write fib.py and run it", "0\n1\n1\n2", "It has printed 0 and 1.", True),
+            ("Führe hello.py aus", "Hallo, Ada!", "Ich habe hello.py ausgeführt.", True),
+            ("Exécute hello.py", "Bonjour, Ada !", "J'ai exécuté hello.py.", True),
+            ("запусти hello.py", "Привет, Ада!", "Файл hello.py запущен.", True),
+            ("give me the first 2 lines of a.txt", "boot\nready", "I'm ready.", True),
+            ("what is the second line of a.txt?", "zebra", "The second line is short.", True),
+            ("run hello.py with the name Ada", "Hello, Ada!", "It says: Hello, Ada!", False),
+            (
+                "give me the first 2 lines of a.txt",
+                "boot\nready",
+                "They are boot and ready.",
+                False,
+            ),
+            ("who is greeted by hello.py?", "Hello, Ada!", "Hello greets Ada.", False),
+        ],
+    )
+    async def test_what_a_message_wants_to_see_stands_below_an_answer_without_it(
+        self, bench: Bench, wish: str, printed: str, answer: str, below: bool
+    ) -> None:
+        bench.constrain, bench.results["look"] = "always", printed
+        bench.journal.messages[-1] = User(wish)
+        finished = await bench.run(calls("bash", command="look"), *[says(answer)] * 3)
+        assert printed in finished.text or not below
+        assert finished.text.endswith(f"```\n{printed}\n```") == below
 
     async def test_what_was_read_is_answered_not_that_it_is_no_command(self, bench: Bench) -> None:
         bench.constrain, bench.results["look"] = "always", "boot\nready"
