@@ -113,6 +113,37 @@ def test_what_a_schema_refers_to_counts(
     assert ("How" in tool.help) == ("description" in schema)
 
 
+X, Y = {"properties": {"x": COUNT}}, {"properties": {"y": {"type": "string"}}, "required": ["y"]}
+A, B = ({"properties": {"kind": {"const": each}, each: {"type": "integer"}}} for each in "ab")
+REF = {"$ref": "#/$defs/X"}
+
+
+@cases(
+    ("schema", "words", "given"),
+    [
+        ({"anyOf": [X, Y]}, "x=5", {"x": 5}),
+        ({"anyOf": [X, Y]}, "y=5", {"y": "5"}),
+        ({"oneOf": [X, Y]}, "x=5", {"x": 5}),
+        ({"allOf": [X, Y]}, "x=5 y=5", {"x": 5, "y": "5"}),
+        ({"anyOf": [REF, Y]}, "x=5", {"x": 5}),
+        ({"oneOf": [Y, REF]}, "x=5 y=5", {"x": 5, "y": "5"}),
+        ({"type": "object", "anyOf": [X, Y]}, "y=5", {"y": "5"}),
+        ({**Y, "oneOf": [X, {"properties": {"z": {}}}]}, "y=5 z=5", {"y": "5", "z": 5}),
+        ({"oneOf": [A, B]}, "kind=a a=1", {"kind": "a", "a": 1}),
+        ({"oneOf": [A, B]}, "kind=b b=1", {"kind": "b", "b": 1}),
+        ({"anyOf": [A, X, B]}, "kind=b x=1", {"kind": "b", "x": 1}),
+        ({"anyOf": [7, {"properties": 7}, X]}, "x=5", {"x": 5}),
+    ],
+)
+def test_arguments_that_only_an_option_has_are_taken(
+    schema: dict[str, Any], words: str, given: dict[str, Any]
+) -> None:
+    said = {**schema, "$defs": {"X": X, "Count": {"type": "integer"}}}
+    tool = ServerTool("s", "t", json.dumps({"name": "t", "inputSchema": said}))
+    assert arguments(tool, words.split()) == given
+    assert all(f"{name}=" in tool.help for name in given)
+
+
 SIGNED = bytes(range(256))
 IN_BASE64 = base64.b64encode(SIGNED).decode()
 
