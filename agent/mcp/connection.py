@@ -339,17 +339,15 @@ def parse_messages(line: bytes) -> list[SessionMessage]:
 
 
 def validate_message(value: dict[str, Any]) -> types.JSONRPCMessage | None:
-    """Validate an object as a message; a broken answer becomes an error, anything else None."""
-    accept = types.jsonrpc_message_adapter.validate_python
-    try:
+    """Validate an object as a message; a broken answer, or one nested too deep, becomes an error, anything else None."""
+    accept = types.jsonrpc_message_adapter.validate_json
+    with suppress(ValueError, RecursionError):
         return accept(repaired(value), by_name=False)
-    except (ValueError, RecursionError):
-        if value.get("id") is None or "method" in value:
-            return None
-    try:
-        return accept(repaired({"id": value["id"], "error": "no message of MCP"}), by_name=False)
-    except ValueError:
+    if "method" in value or not isinstance(value.get("id"), int | float | str):
         return None
+    with suppress(ValueError):
+        return accept(repaired({"id": value["id"], "error": "no message of MCP"}), by_name=False)
+    return None
 
 
 def leading_values(line: bytes) -> list[dict[str, Any]]:
@@ -369,9 +367,9 @@ def leading_values(line: bytes) -> list[dict[str, Any]]:
     return [value for value in found if isinstance(value, dict)]
 
 
-def repaired(value: dict[str, Any]) -> dict[str, Any]:
-    """Correct what servers get wrong in a message: its version, an id such as 1.0, no result, an error without
-    code, half an emoji."""
+def repaired(value: dict[str, Any]) -> bytes:
+    """Write a message as JSON, and correct what servers get wrong in it: its version, an id such as 1.0, no result,
+    an error without code, half an emoji."""
     value = {**value, "jsonrpc": "2.0"}
     if isinstance(id := value.get("id"), float) and id.is_integer():
         value["id"] = int(id)
@@ -381,8 +379,7 @@ def repaired(value: dict[str, Any]) -> dict[str, Any]:
         value["error"] = {"code": types.INTERNAL_ERROR, "message": said}
     elif value.get("result", ...) is None:
         value["result"] = {}
-    raw = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
-    return dict(json.loads(raw))
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
 
 
 async def send(

@@ -334,6 +334,10 @@ def test_the_messages_of_a_line(line: bytes, count: int) -> None:
         b'"result":"ok"}',
         b'"result":{"content":[{"type":"te',
         b'"result":' + b"[" * 5000,
+        *(
+            b'"result":{"content":' + b'{"a":' * levels + b"1" + b"}" * levels + b"}} [INFO] sent"
+            for levels in (300, 600, 900, 5000)
+        ),
         b'"error":7}',
         b'"results":{}}',
     ],
