@@ -215,7 +215,7 @@ class LlamaServer:
         async with self._open(method, path, body, seconds) as answer:
             try:
                 return await answer.json(content_type=None)
-            except ValueError:
+            except (ValueError, RecursionError):
                 raise ServerRefused(answer.status, Phrase("its answer is not JSON")) from None
 
     @asynccontextmanager

@@ -23,6 +23,7 @@ from backend.config import BackendConfig
 from backend.protocol import (
     CompletionReport,
 )
+from fakes.cases import cases
 from fakes.gguf_chain import make_chain
 from fakes.llama_embedded import serve
 from fakes.model_scripted import ModelServer, says
@@ -263,6 +264,23 @@ async def test_only_an_answer_to_the_picture_counts(
         config = BackendConfig(state_dir=state, kind="external", urls=(url,))
         assert await seen(config, times=2) == [None, vision, vision, vision]
     assert tried == (1 if vision is False else 2)
+
+
+@cases("body", [b"Grey.", b"[" * 100_000, b'{"choices":' * 100_000])
+async def test_an_answer_to_the_picture_need_not_be_json(tmp_path: Path, body: bytes) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(body=body if request.method == "POST" else b'{"data": [{"id": "m"}]}')
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    async with TestServer(app) as server:
+        url = f"http://127.0.0.1:{server.port}"
+        state = tmp_path / str(len(body))
+        assert await seen(BackendConfig(state_dir=state, kind="external", urls=(url,))) == [
+            None,
+            True,
+            True,
+        ]
 
 
 @pytest.mark.parametrize("configured", [True, False])
