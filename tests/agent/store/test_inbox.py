@@ -88,7 +88,21 @@ async def test_half_a_surrogate_pair_cannot_stop_a_message(store: Store) -> None
 
 
 @pytest.mark.parametrize(
-    "author", ["", "@eve:x", "@Tim:x", "@tim:x ", "@tim:y", "tim", "%", "@tim:x\0"]
+    "author",
+    [
+        "",
+        "@eve:x",
+        "@Tim:x",
+        "@tim:x ",
+        "@tim:y",
+        "tim",
+        "%",
+        "@tim:x\0",
+        "@tim",
+        "@tim:x:8448",
+        "@tim:x.org",
+        "@t\u0456m:x",
+    ],
 )
 async def test_only_its_author_corrects_a_message_or_takes_it_back(
     store: Store, author: str

@@ -236,8 +236,7 @@ def test_a_snippet_of_a_text_without_spaces_shows_the_place() -> None:
 
 
 @pytest.mark.parametrize(
-    "unit",
-    ["x", "é", "a-", "ﷺ"],
+    "unit", ["x", "é", "a-", "ﷺ", "1 ", "中", "👍", "0 17", "ß'", "№", "\u0301", "\u202e"]
 )
 async def test_a_query_of_a_megabyte_is_answered_at_once(store: Store, unit: str) -> None:
     query = "tea " + unit * ((1 << 20) // len(unit.encode()))

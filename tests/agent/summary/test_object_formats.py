@@ -151,16 +151,24 @@ def shell(folder: Path, command: str) -> None:
     subprocess.run(["/bin/bash", "-ec", command], cwd=folder, env=env, check=True, capture_output=True)  # fmt: skip
 
 
-def two_commits(path: Path) -> Repository:
-    made = Repository(path)
+def two_commits(path: Path, object_format: str = "sha1") -> Repository:
+    made = Repository(path, object_format)
     made.commit("One", a="1\n")
     made.commit("Two", at=10, a="1\n2\n", b="3\n")
     return made
 
 
-@pytest.mark.parametrize("form", FORMS)
-async def test_every_form_of_repository(tmp_path: Path, form: str) -> None:
-    two_commits(tmp_path / "r")
+SHA256 = (
+    "bare", "mirror", "shared objects", "bundle", "worktree", "separate directory", "packed", "commit graph",
+    "split index", "relative", "a folder in it", "a tag like its branch",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("form", "object_format"), [*((f, "sha1") for f in FORMS), *((f, "sha256") for f in SHA256)]
+)
+async def test_every_form_of_repository(tmp_path: Path, form: str, object_format: str) -> None:
+    two_commits(tmp_path / "r", object_format)
     command, folder = FORMS[form]
     shell(tmp_path, command)
     path = str(tmp_path / folder)

@@ -106,6 +106,14 @@ async def test_answer_now_ends_the_thought_and_all_later_ones_of_the_turn(
         ("Well.\n<tool_call>\n<function=bash>\n<parameter=command>\nls\n</parameter>\n</function>\n</tool_call>",
          "Well."),
         ('Hm. {"name": "bash", "arguments": {"command": "ls"}}', "Hm."),
+        ('日本語で考える。\n\n```json\n{"name": "bash", "arguments": {"command": "ls"}}\n```\n', "日本語で考える。"),
+        ('[TOOL_CALLS][{"name": "bash", "arguments": {"command": "ls"}}]', ""),
+        ('[TOOL_CALLS]bash[ARGS]{"command": "ls"}', ""),
+        ('Über { und }.\n<|python_tag|>{"name": "bash", "parameters": {"command": "ls"}}', "Über { und }."),
+        ("<tool_call>bash\n<arg_key>command</arg_key>\n<arg_value>ls</arg_value>\n</tool_call>", ""),
+        ('<|tool_call>call:bash{command:<|"|>ls<|"|>}<tool_call|>', ""),
+        ('<function=bash>{"command": "ls"}</function>', ""),
+        ('<|tool_call_start|>[bash(command="ls")]<|tool_call_end|>', ""),
     ],
 )  # fmt: skip
 async def test_a_whole_call_that_a_thought_ends_with_is_run(

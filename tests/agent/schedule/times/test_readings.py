@@ -690,6 +690,11 @@ FORWARD, BACK = "2027-03-27 22:00", "2027-10-30 22:00"  # the evenings before th
         (FORWARD, "через 8 часов", 8),
         (FORWARD, "8小时后", 8),
         (BACK, "en 8 horas", 8),
+        (BACK, "in 480 minutes", 8),
+        (BACK, "через 8 часов", 8),
+        (BACK, "8小时后", 8),
+        (FORWARD, "en 6 horas", 6),
+        (BACK, "in sechs Stunden", 6),
         (FORWARD, "tomorrow at 02:30", 4.5),  # skipped: comes at 3:30
     ],
 )
