@@ -32,6 +32,7 @@ PREFERRED = ("qwen3.6-35b-a3b-q6-2x", "gemma4-26b-a4b", "qwen2.5-3b", "pocket")
 PREFERRED_CPU = (
     "qwen2.5-coder-1.5b",
     "qwen3-1.7b",
+    "qwen2.5-1.5b",
     "qwen2.5-3b",
     "smollm3-3b",
     "qwen3-4b",
