@@ -188,7 +188,7 @@ def print_table(model: str, turns: Sequence[Rehearsed], recorded: Sequence[Recor
             number(each.seconds, 1),
             number(each.first_word_s, 2),
             number(each.decode_tok_s, 1),
-            each.reason,
+            "loop" if each.circled else each.reason,
         )
     Console().print(table)
     click.echo(format_totals(summary(turns)))

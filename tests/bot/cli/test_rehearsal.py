@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from agent.evaluate.rehearsal import Rehearsed
+from agent.store.turns import RecordedTurn
+from bot.cli.rehearsal import print_table
 from fakes.command_line import voltaire_beside as voltaire
 from fakes.gguf_chain import make_chain
 from fakes.model_scripted import Json, Line, ModelServer, calls, says
@@ -88,6 +91,19 @@ async def test_a_model_in_a_circle_is_counted(tmp_path: Path) -> None:
 
     found, _ = await tried(tmp_path, script)
     assert (found["all"]["looped"], found["all"]["same"]) == (1, 1)
+
+
+def test_the_row_of_a_turn_that_went_in_a_circle_says_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    turn = RecordedTurn("t1", "cli", 0.0, "done", (), ())
+    found = Rehearsed("t1", (), (), 2, 1, 3, 1, True, "done", 4.5, 10.0, 0.25, None)
+    print_table("", [found], [turn])
+    row = next(line for line in capsys.readouterr().out.splitlines() if "1 of 2" in line)
+    assert [cell.strip() for cell in row.split("│")[2:8]] == [
+        *("1 of 2", "1", "4.5", "0.25", "10.0"),
+        "loop",
+    ]
 
 
 async def a_turn(home: Path) -> None:
