@@ -6,7 +6,7 @@ rehearsed = await rehearse(setup, recorded)
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import takewhile
@@ -83,6 +83,7 @@ class RehearsalSetup:
     model: Model
     queue: GpuQueue
     tools: Sequence[Tool]
+    schemas: Sequence[Mapping[str, Any]]
     approvals: ApprovalRows
     sandbox: Sandbox
     power: Power
@@ -117,7 +118,7 @@ async def rehearse(setup: RehearsalSetup, recorded: RecordedTurn) -> Rehearsed:
         model=IdleModel(setup.model, setup.queue),
         journal=journal,
         tools=tools,
-        schemas=[tool.schema for tool in tools],
+        schemas=setup.schemas,
         context=ToolContext(setup.sandbox),
         approvals=Approvals(setup.approvals, None),
         limits=setup.limits,

@@ -90,6 +90,7 @@ async def command(
             model=agent.model,
             queue=queue,
             tools=agent.tools,
+            schemas=agent.schemas,
             approvals=agent.store.approvals,
             sandbox=await agent.sandboxes.of(EVAL),
             power=partial(gpu_power, agent.backend),

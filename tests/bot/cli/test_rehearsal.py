@@ -23,6 +23,10 @@ def rows(home: Path) -> dict[str, list[tuple[object, ...]]]:
         return {table: database.execute(f"SELECT * FROM {table}").fetchall() for table in tables}
 
 
+def prefix_of(requests: list[Json]) -> tuple[object, ...]:
+    return requests[0]["messages"][0], requests[0]["tools"]
+
+
 def results(request: Json) -> list[str]:
     return [each["content"] for each in request["messages"] if each["role"] == "tool"]
 
@@ -39,12 +43,13 @@ async def tried(tmp_path: Path, script: Any, *words: str) -> tuple[dict[str, Any
         config = f'[backend]\nkind = "external"\nurl = "{model.url}"\n'
         code, _, err = await voltaire(tmp_path, "ask", "run it", config=config)
         assert code == 0, err
-        before = rows(tmp_path)
+        before, prefix = rows(tmp_path), prefix_of(model.requests)
         model.script = script
         model.requests.clear()
         code, out, err = await voltaire(tmp_path, "model", "try", "--json", *words, config=config)
         assert code == 0, err
         assert rows(tmp_path) == before
+        assert prefix_of(model.requests) == prefix, "it reads what it would in the chat"
         (runs,) = tmp_path.glob("s/voltaire/chats/**/runs.txt")
         assert runs.read_text() == "ran\n", "nothing was executed"
         return json.loads(out), model.requests
