@@ -86,11 +86,15 @@ def is_call(value: Any) -> bool:
         return bool(value) and all(map(is_call, value))
     if not isinstance(value, dict) or not value.keys() <= KEYS:
         return False
-    function = value.get("function")
-    if isinstance(function, dict):
-        return is_call(function)
+    if inner := next((value[k] for k in _WRAPPERS if isinstance(value.get(k), dict | list)), None):
+        return is_call(inner)
     named = any(isinstance(value.get(key), str) for key in _NAMES)
-    return named and any(isinstance(value.get(key), dict) for key in ARGUMENTS)
+    given = [value[key] for key in ARGUMENTS if key in value]
+    return named and any(isinstance(g, dict) or g in (None, []) or encodes_object(g) for g in given)
+
+
+def encodes_object(value: Any) -> bool:
+    return isinstance(value, str) and value.lstrip()[:1] == "{" and arguments_of(value) is not None
 
 
 def named_calls(name: str, value: dict[str, Any]) -> list[ParsedCall]:

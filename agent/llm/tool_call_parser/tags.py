@@ -59,11 +59,11 @@ _SPACED = r"<(?:｜DSML｜|atem:)?"
 FUNCTIONS = tuple(
     prefix + name
     for prefix in ("<", "<atem:", "<｜dsml｜")
-    for name in ("function=", "function name=", "invoke name=")
+    for name in ("function=", "function name=", "invoke name=", "tool_call name=")
 )
 _CLOSING = re.compile("|".join(map(re.escape, CLOSING)), re.IGNORECASE)
 _HEAD = re.compile(
-    _SPACED + r"(?:function|invoke)\s*(?:=|\s+name\s*=)\s*[\"']?([\w.-]+)[\"']?\s*>",
+    _SPACED + r"(?:function|invoke|tool_call)\s*(?:=|\s+name\s*=)\s*[\"']?([\w.-]+)[\"']?\s*>",
     re.IGNORECASE,
 )
 _HEAD_LONGEST = 100

@@ -18,9 +18,9 @@ from agent.llm.tool_call_parser.repair import arguments_of, value_end, value_of
 from agent.llm.tool_call_parser.tags import function, tag
 from agent.llm.tool_call_parser.view import BROKEN, NOISE, WAIT, Hidden, Outcome, ParserView, Wait
 
-_FENCES = frozenset(
-    "json json5 jsonc xml python py text plaintext hermes tool tools tool_call tool_calls "
-    "tool_code function function_call".split()
+_CALL_FENCES = frozenset(("tool_call", "tool_calls", "tool_code"))  # certainly meant as calls
+_FENCES = _CALL_FENCES.union(
+    "json json5 jsonc xml python py text plaintext hermes tool tools function function_call".split()
 )
 _FENCE = re.compile(r"```[ \t]*([\w+-]*)[ \t]*(?:\n|(?=[{\[<]))")
 _FENCE_LONGEST = 40
@@ -62,10 +62,13 @@ def bare_json(view: ParserView, start: int) -> Outcome:
     calls = calls_in(value, view.known)
     if calls and (all(call.name in view.known for call in calls) or is_call(value)):
         return Hidden(end, tuple(calls))
-    # A call to a known tool is hidden even where it cannot be read.
+    # A call to a known tool is hidden even where it cannot be read, and half of any call.
     key = _KEY.match(view.text, start)
-    named = key is not None and key[1] in _NAME_KEYS and key[2] in view.known
-    return Hidden(end, (BROKEN,)) if named else None
+    if key is None or key[1] not in _NAME_KEYS:
+        return None
+    second = _SECOND_KEY.match(view.text, key.end()) if value is None else None
+    half = second is not None and second[2] and second[1] in ARGUMENTS
+    return Hidden(end, (BROKEN,)) if half or key[2] in view.known else None
 
 
 def may_be_call(view: ParserView, start: int) -> bool:
@@ -110,6 +113,9 @@ def fence(view: ParserView, start: int) -> Outcome:
         return None
     place = view.space(head.end())
     inner = call_inside(view, place)
+    if inner is None and head[1].lower() in _CALL_FENCES:
+        end = view.text.find("```", place)
+        return view.unfinished() if end < 0 else Hidden(end + 3, (BROKEN,))
     return fence_end(view, inner) if isinstance(inner, Hidden) else inner
 
 
@@ -177,7 +183,7 @@ def headed(view: ParserView, start: int) -> Outcome:
     name = head[1] or head[2]
     if name is None:
         return fence(view, view.text.rindex("```", start, head.end()))
-    return json_call(view, name, head.end()) if name in view.known else None
+    return json_call(view, name, head.end()) if head[2] or name in view.known else None
 
 
 def _growing(view: ParserView, start: int) -> bool:

@@ -149,6 +149,10 @@ def test_words_behind_a_call_are_shown(form: str) -> None:
             [ParsedCall("fly", {"to": "x"})],
         ),
         ('[TOOL_CALLS][{"name": "ba', [BROKEN]),
+        ('{"name": "disk_free", "arguments": {"pa', [BROKEN]),
+        ('```json\n{"name": "disk_free", "arguments": {', [BROKEN]),
+        ("```tool_code\nresult = disk_free(path='/')\nprint(result)\n```", [BROKEN]),
+        ("```tool_code\nprint(disk_free(", [BROKEN]),
     ],
 )
 def test_what_is_no_complete_call_is_hidden_and_not_completed(
@@ -403,6 +407,13 @@ UNKNOWN = [
     '<tools>\n{"name": "df", "arguments": {"path": "/"}}\n</tools>',
     '<tool_call>\n{"name": "disk_free", "arguments": {}}\n</tool_call>',
     'Let me look.\n{"name": "disk_free", "arguments": {"path": "/"}}',
+    '{"name": "disk_free", "arguments": null}',
+    '{"name": "disk_free", "arguments": []}',
+    '{"name": "disk_free", "arguments": "{\\"path\\": \\"/\\"}"}',
+    '{"tool_call": {"name": "disk_free", "arguments": {"path": "/"}}}',
+    '{"tool_calls": [{"type": "function", "function": {"name": "df", "arguments": "{\\"a\\": 1}"}}]}',
+    'Action: disk_free\nAction Input: {"path": "/"}',
+    '<tool_call name="disk_free">{"path": "/"}</tool_call>',
 ]
 
 
