@@ -38,6 +38,7 @@ PROMISED = re.compile(
 TOOL_NAMES = re.compile(
     rf"\b(?:{'|'.join(n for n in default_names() if '_' in n)}|bash`? (?:tool|function|command))\b"
     rf"|<(?:{'|'.join(default_names())})\b"
+    rf"|\b(?:{'|'.join(default_names())})(?:\((?:\w+=)?|\s?\{{)[\"'{{]"  # the text of a call
 )
 CALL_ALONE = re.compile(r"\W*(?:bash|grep):? \S[^\n]*(?<![.!?])")
 STUTTER = re.compile(r"(?<!\w)(?=\S* ?\S*\d)(?=[\d\W]*[^\W\d])(\w\S*\s\w+)\W{1,3}\1(?!\w)")

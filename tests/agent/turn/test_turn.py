@@ -308,7 +308,12 @@ class TestRepetition:
         assert (afresh.tool_choice, afresh.only) == ("required", frozenset({"bash"}))
 
     @pytest.mark.parametrize(
-        "missed", ["```bash\ngrep version a.json\n```", '```json\n{"name": "box"}\n```']
+        "missed",
+        [
+            *("```bash\ngrep version a.json\n```", '```json\n{"name": "box"}\n```'),
+            *('bash {"command": "hostname"}', 'await bash({"command": "hostname"})'),
+            'Use `bash(command="hostname")`.',
+        ],
     )
     async def test_a_model_that_is_not_trusted_is_asked_for_the_command_that_it_shows(
         self, bench: Bench, missed: str
