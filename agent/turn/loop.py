@@ -8,6 +8,7 @@ off anywhere is taken up again by running it once more with the same journal.
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -73,6 +74,10 @@ LONG_CALL = 600  # characters of a small model's call, where no file is spoken o
 ANSWERED = ("done", "loop", "tool_limit")  # endings with an answer of the model's, cut or not
 INSTRUCTION = 6  # words in a row: so many of what a model was told to do make no answer
 NO_REPETITION = {"dry_multiplier": 0.8}  # of llama.cpp: a small model's letters have an end
+# What looks like a call may then be the answer, of a model that calls as its template does.
+ASKS_FOR_DATA = re.compile(
+    r"(?<![\w.])(?:json|xml|mcp|schema)\b|\b(?:tool|function)[ -]call", re.IGNORECASE
+)
 ROOM = 3 / 8  # bytes of tool output per token of the window: an eighth of it, at 3 bytes a token
 
 
@@ -149,7 +154,9 @@ class TurnLoop:
         await self.resume()
         self.constrain = await self.turn.constrain()
         self.constrained = self.constrain == "always"
-        words = self.transcript.words()
+        asks_for_data = ASKS_FOR_DATA.search(words := self.transcript.words())
+        if asks_for_data and self.constrain in ("never", "text call"):
+            self.caller.known = replace(self.caller.known, alone=True)
         if self.constrained and not SPEAKS_OF_FILE.search(words):
             self.caller.longest_call = max(LONG_CALL, 2 * len(words))
         if self.constrain != "never" and not self.transcript.results():

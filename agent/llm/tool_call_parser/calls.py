@@ -19,9 +19,11 @@ _DEEPEST = 4
 
 @dataclass(frozen=True)
 class KnownTools:
-    """The arguments of each tool in order, with the JSON type of each."""
+    """The arguments of each tool in order, with the JSON type of each. `alone`: what looks like a call of another tool,
+    or has none of a tool's arguments, is none."""
 
     tools: Mapping[str, Mapping[str, str]]
+    alone: bool = False
 
     @classmethod
     def of(cls, schemas: Iterable[Mapping[str, Any]]) -> "KnownTools":
@@ -41,6 +43,12 @@ class KnownTools:
 
     def __contains__(self, name: object) -> bool:
         return name in self.tools
+
+    def takes(self, call: "ParsedCall") -> bool:
+        """Whether it is a call to a known tool; where these are alone, with one of its arguments."""
+        known = self.tools.get(call.name)
+        fits = not (self.alone and call.arguments) or {*call.arguments} & {*(known or ())}
+        return known is not None and bool(fits)
 
     def value(self, tool: str, argument: str, text: str) -> Any:
         """An argument written as plain text, read as JSON or Python where the tool takes no string."""

@@ -233,6 +233,8 @@ def function(view: ParserView, start: int) -> Outcome:
     if head is None:
         growing = len(view.text) - start < _HEAD_LONGEST and not view.final
         return WAIT if growing else None
+    if view.known.alone and head[1] not in view.known:
+        return None
     tail = _TAIL.search(view.text, head.end())
     if tail is None and not view.final:
         return WAIT

@@ -60,8 +60,10 @@ def bare_json(view: ParserView, start: int) -> Outcome:
         return WAIT
     value = value_of(view.text[start:end])
     calls = calls_in(value, view.known)
-    if calls and (all(call.name in view.known for call in calls) or is_call(value)):
+    if calls and (all(map(view.known.takes, calls)) or (is_call(value) and not view.known.alone)):
         return Hidden(end, tuple(calls))
+    if view.known.alone:
+        return None
     # A call to a known tool is hidden even where it cannot be read, and half of any call.
     key = _KEY.match(view.text, start)
     if key is None or key[1] not in _NAME_KEYS:

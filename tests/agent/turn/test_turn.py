@@ -334,6 +334,28 @@ class TestRepetition:
         assert finished.text == "```bash\nls\n```"
         assert bench.model.requests[1].messages[-1].text.count(texts.INSTRUCTED)
 
+    @pytest.mark.parametrize(
+        ("asked", "answer"),
+        [
+            ("A resistor as JSON, please", '{"name": "resistor", "parameters": {"ohm": 47}}'),
+            ("Welches Paket ist es? Als JSON", '```json\n{"name": "grep", "version": "3.8"}\n```'),
+            ("How is a tool call written?", '{"name": "rain", "arguments": {"in": "Rome"}}'),
+            ("A function in XML", '<function name="add">\n  <arg>a</arg>\n</function>'),
+        ],
+    )
+    async def test_data_that_a_person_asks_for_is_no_call(
+        self, bench: Bench, asked: str, answer: str
+    ) -> None:
+        bench.journal.messages[-1] = User(asked)
+        finished = await bench.run(says(answer), calls("bash", command="ls"), says("Hm."))
+        assert (finished.text, bench.shown) == (answer, answer)
+
+    async def test_but_a_call_is_one(self, bench: Bench) -> None:
+        bench.journal.messages[-1] = User("Turn a.csv into JSON")
+        written = says('{"name": "bash", "arguments": {"command": "ls"}}')
+        await bench.run(written, says("Done."))
+        assert bench.ran == [("bash", {"command": "ls"})]
+
     async def test_words_after_a_command_that_is_shown_are_not_waited_for(
         self, bench: Bench
     ) -> None:
