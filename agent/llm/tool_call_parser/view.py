@@ -58,12 +58,19 @@ class ParserView:
         return found.end() if found else place
 
     def literal(self, place: int, literals: Iterable[str]) -> str | Wait | None:
-        """The literal that stands at `place`, ignoring case; WAIT where one may be beginning."""
+        """The literal that stands at `place`, ignoring case; WAIT where one may be beginning. None where it is quoted in
+        `backticks`: it is spoken of there."""
         literals = tuple(literals)
         rest = self.text[place : place + max(map(len, literals))].lower()
         found = [literal for literal in literals if rest.startswith(literal)]
         if found:
-            return max(found, key=len)
+            longest = max(found, key=len)
+            after = place + len(longest)
+            if not re.search(r"(?<!`)`\Z", self.text[max(0, place - 2) : place]):
+                return longest
+            if self.text[after : after + 1] == "`":
+                return None
+            return longest if self.text[after:] or self.final else WAIT
         if self.ends_in(place, rest) and any(x.startswith(rest) for x in literals):
             return WAIT
         return None

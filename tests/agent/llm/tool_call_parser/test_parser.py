@@ -184,6 +184,8 @@ def test_what_is_no_complete_call_is_hidden_and_not_completed(
         "if a < b:\n    bash\n",
         "Action: take a walk.\nAnalysis to be done.",
         "The <bash> element and <command>x</command>.",
+        "`<|im_end|>` ends a message, and `</think>` a thought.",
+        "Qwen writes a call between `<tool_call>` and `</tool_call>`.",
     ],
 )
 def test_ordinary_text_is_shown_whole(text: str) -> None:
