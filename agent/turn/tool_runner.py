@@ -5,9 +5,9 @@ import json
 import posixpath
 import re
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from difflib import get_close_matches
 from typing import Any
@@ -19,7 +19,7 @@ from agent.context.compaction_plan import clip
 from agent.errors import NoSandbox, ToolError, TurnError
 from agent.events import CallRefused, Emit, PlanChanged, ToolCalled, ToolFinished, ToolProgress
 from agent.language import translated
-from agent.llm.tool_call_parser import arguments_of
+from agent.llm.tool_call_parser import KnownTools, ToolCallParser, arguments_of
 from agent.messages import Assistant, ToolCall
 from agent.schedule.times.task_text import asks_for_reminder, clauses
 from agent.schedule.watches import orders_watch
@@ -352,9 +352,17 @@ class ToolRunner:
         return bool(own) and call.name in ("write_file", "send_file")
 
     def checked(self, call: ToolCall, *, readable: bool = True) -> tuple[Tool, dict[str, Any]]:
-        """The call's tool and its valid arguments. Raises ToolError with what is wrong."""
+        """The call's tool and its valid arguments; those of a call that is written as a command of bash. Raises ToolError
+        with what is wrong."""
         tool = known_tool(call.name, self.turn.tools)
-        arguments = arguments_of(call.arguments) if readable else None
+        arguments: Mapping[str, Any] | None = arguments_of(call.arguments) if readable else None
+        if tool.name == "bash" and arguments:
+            parser = ToolCallParser(KnownTools.of(self.turn.schemas))
+            parser.feed(str(arguments.get("command")))
+            parser.close()
+            if len(parser.calls) == 1 and not parser.visible:
+                tool = known_tool(parser.calls[0].name, self.turn.tools)
+                arguments = parser.calls[0].arguments
         if arguments is None:
             raise ToolError(texts.UNREADABLE.format(form=tool.signature))
         return tool, tool.check(arguments)
@@ -492,7 +500,7 @@ class ToolRunner:
             else:
                 self.calls += 1
                 self.emit(ToolCalled(call.id, tool.name, arguments))
-                output, strangers = await self._run(tool, call, arguments)
+                output, strangers = await self._run(tool, replace(call, name=tool.name), arguments)
                 self.strange |= bool(strangers)
                 text = output.text
                 images += output.images

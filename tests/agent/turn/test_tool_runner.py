@@ -71,6 +71,34 @@ async def test_what_a_model_was_advised_against_is_not_told_as_done(bench: Bench
     assert tools.report("Over.").splitlines()[1:] == [texts.DONE_SO_FAR, "- bash b: ok"]
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        'remember(note="tea")',
+        "remember('tea')",
+        '{"name": "remember", "arguments": {"note": "tea"}}',
+        "functions.remember(note='tea')\n",
+    ],
+)
+async def test_a_call_that_is_typed_as_a_command_is_made(bench: Bench, command: str) -> None:
+    tools, results = await ran(bench, call("a", command))
+    assert (results, bench.ran, tools.done) == (
+        ["saved"],
+        [("remember", {"note": "tea"})],
+        {"remember"},
+    )
+    assert tools.repeats(call("b", command))
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["remember tea", "recall() { ls; }", "recall()\n{ ls; }", "echo 'grep(\"x\")'", "[ -f a ]"],
+)
+async def test_what_is_no_call_is_a_command(bench: Bench, command: str) -> None:
+    await ran(bench, call("a", command))
+    assert bench.ran == [("bash", {"command": command})]
+
+
 async def test_a_report_has_the_last_eight_calls_and_none_is_none(bench: Bench) -> None:
     tools = await runner(bench)
     assert tools.report("Over.") == "Over."
