@@ -9,7 +9,9 @@ Literal, list of str), so that every server's grammar accepts them.
 """
 
 import inspect
+import json
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, get_type_hints
@@ -232,8 +234,15 @@ class Tool:
         return f"Use {self.name}({', '.join(names)})."
 
     def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The given arguments, validated; ToolError says what is wrong, and the signature."""
-        given = {k: v for k, v in arguments.items() if v is not None or k not in self.fields}
+        """The given arguments, repaired where the schema says how, and validated; ToolError says what is wrong, and the
+        signature."""
+        properties = self.schema["function"]["parameters"]["properties"]
+        given = {}
+        for written, value in arguments.items():
+            name = written if written in properties else written.lower()
+            value = repaired(value, properties.get(name, {}))
+            if value is not None or name not in properties:
+                given[name] = value
         try:
             model = self.arguments.model_validate(given)
         except ValidationError as error:
@@ -268,6 +277,23 @@ def tool(function: Callable[..., Awaitable[Output]]) -> Tool:
 def plain(value: object) -> str:
     """An argument as a text to search for leaks."""
     return "\n".join(value) if isinstance(value, list) else str(value)
+
+
+def repaired(value: Any, schema: Mapping[str, Any]) -> Any:
+    """The value as its schema wants it, where it can mean nothing else; None for a word that stands for nothing."""
+    kind, choices = schema.get("type"), schema.get("enum", ())
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if kind == "string" and (number or (isinstance(value, list) and len(value) == 1)):
+        return str(value) if number else value[0]
+    if not isinstance(value, str) or value in choices or (kind == "string" and not choices):
+        return value
+    if (word := value.strip().lower()) in ("", "null", "none"):
+        return None
+    if kind == "array":
+        with suppress(ValueError, RecursionError):
+            value = json.loads(value)
+        return value if isinstance(value, list) else [value]
+    return word if word in choices else value
 
 
 def plain_property(schema: dict[str, Any]) -> dict[str, Any]:

@@ -6,10 +6,11 @@ from importlib.resources import files
 import pytest
 
 from agent.errors import ToolError
-from agent.tools.files import read_file
+from agent.tools.files import read_file, write_file
 from agent.tools.git import git_commit
 from agent.tools.registry import chosen, known, offered
 from agent.tools.schedule import schedule
+from agent.tools.tool import Tool
 
 GOLDEN = json.loads(files("agent").joinpath("prefix/tools.json").read_text("utf-8"))
 
@@ -34,12 +35,27 @@ def test_schemas_are_flat_and_plain(name: str) -> None:
         assert schema["type"] in ("string", "integer", "boolean", "array")
 
 
-def test_null_is_as_good_as_nothing_for_an_argument_that_may_be_left_out() -> None:
-    assert read_file.check({"path": "a", "first": None}) == {"path": "a"}
-    assert git_commit.check({"repo": ".", "message": "m", "files": None}) == {
-        "repo": ".",
-        "message": "m",
-    }
+@pytest.mark.parametrize(
+    ("tool", "given", "checked"),
+    [
+        (read_file, {"path": "a", "first": None}, {"path": "a"}),
+        (read_file, {"path": "a", "first": "", "last": "null"}, {"path": "a"}),
+        (read_file, {"path": "a", "first": "2", "last": "-1"}, {"path": "a", "first": 2, "last": -1}),
+        (read_file, {"Path": ["a"], "FIRST": "1.0"}, {"path": "a", "first": 1}),
+        (read_file, {"path": "None"}, {"path": "None"}),
+        (write_file, {"path": "a", "content": "", "append": ""}, {"path": "a", "content": ""}),
+        (write_file, {"path": 5, "content": 1.5}, {"path": "5", "content": "1.5"}),
+        (git_commit, {"repo": ".", "message": "m", "files": None}, {"repo": ".", "message": "m"}),
+        (git_commit, {"repo": ".", "message": "m", "files": "a"}, {"repo": ".", "message": "m", "files": ["a"]}),
+        (git_commit, {"repo": ".", "message": "m", "files": '["a", "b"]'}, {"repo": ".", "message": "m", "files": ["a", "b"]}),
+        (schedule, {"when": 9, "task": "x", "kind": "Remind "}, {"when": "9", "task": "x", "kind": "remind"}),
+        (schedule, {"when": "9", "task": "x", "kind": "none"}, {"when": "9", "task": "x"}),
+    ],
+)  # fmt: skip
+def test_what_the_schema_can_repair_is_repaired(
+    tool: Tool, given: dict[str, object], checked: dict[str, object]
+) -> None:
+    assert tool.check(given) == checked
 
 
 @pytest.mark.parametrize(
@@ -49,6 +65,10 @@ def test_null_is_as_good_as_nothing_for_an_argument_that_may_be_left_out() -> No
         (
             {"path": None},
             "path is missing. Use read_file(path, first?, last?).",
+        ),
+        (
+            {"path": ["a", "b"]},
+            "path: Input should be a valid string. Use read_file(path, first?, last?).",
         ),
         (
             {"path": "a", "line": 1},
