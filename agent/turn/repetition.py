@@ -122,6 +122,9 @@ class RepeatedCallDetector:
             return False
         if period == 1 and self._waited:
             return False
+        earlier = entries[-2 * period : 1 - 2 * period]
+        if any(each[0] == call and each != entries[-period] for each in earlier):
+            return False  # it told something new in each round
         return all(entries[-n] == entries[-n - period] for n in range(1, period))
 
 

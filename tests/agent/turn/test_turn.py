@@ -546,6 +546,16 @@ class TestRepetition:
         assert detector.completes_cycle("bash", {"command": "ls", "seconds": 100})
         assert not detector.completes_cycle("bash", {"command": "ls /"})
 
+    def test_what_changes_between_is_no_cycle(self) -> None:
+        detector, read, step = RepeatedCallDetector(), {"path": "a.txt"}, {"command": "next"}
+        for lines in ("3 left", "2 left", "1 left"):
+            assert not detector.completes_cycle("read_file", read)
+            detector.ran("read_file", read, lines)
+            assert not detector.completes_cycle("bash", step)
+            detector.ran("bash", step, "(done, no output)")
+        detector.ran("read_file", read, "1 left")
+        assert detector.completes_cycle("bash", step)
+
     def test_what_waits_may_be_asked_again(self) -> None:
         detector, poll = RepeatedCallDetector(), {"command": "sleep 5; status"}
         detector.ran("bash", poll, "40 %", seconds=5.0)
