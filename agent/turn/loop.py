@@ -56,6 +56,7 @@ from agent.turn.repetition import without_repetition
 from agent.turn.step import Step, call_alone, read_step, with_words
 from agent.turn.tool_runner import (
     ACTING,
+    AGAIN,
     LONGEST_LETTER,
     SPEAKS_OF_FILE,
     WANTS_WORDS,
@@ -220,6 +221,8 @@ class TurnLoop:
     def answer(self, step: Step) -> str:
         """The whole answer for the person; may be empty. When a job is due stands in it, whatever the model says."""
         text = self.tools.without_headings(self.checks.text(step, self.tools.done))
+        if self.constrained and text not in self.tools.found():
+            text = AGAIN.sub(r"\1", text)
         if stutters(text, self.tools.found()):
             text = self.tools.shown() or text
         told = [*self.tools.planned, *(self.tools.changed if self.constrained else ())]

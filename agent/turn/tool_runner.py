@@ -106,7 +106,7 @@ SENT = re.compile(
 ALSO_WRITE = re.compile(_FIRST + WANTS_FILE.pattern, re.IGNORECASE)
 SPEAKS_OF_FILE = re.compile(r"\w\.\w|\b(?:file|folder|datei|ordner|fichier|dossier|archivo|fichero|carpeta|script|program)", re.IGNORECASE)  # fmt: skip
 LONGEST_LETTER = 2000  # characters
-TWICE = re.compile(r"\A(.{40,})\s+\1\Z", re.DOTALL)  # a letter that a small model wrote over again
+AGAIN = re.compile(r"\A(.{20,}?)(?:\s+\1)+\Z", re.DOTALL)  # what a small model wrote over again
 READING = ("bash", "read_file", "grep", "list_files")
 ABSENT = re.compile(r"There is no (?:such )?file|cat: .*No such file")
 LOOKING = frozenset(READING) - {"bash"}
@@ -567,7 +567,7 @@ class ToolRunner:
             self.sought += [] if output.found else [output.text]
             self.done.add(call.name)
             if tool.name == "write_file" and not SPEAKS_OF_FILE.search(self.transcript.words()):
-                self.letter = TWICE.sub(r"\1", str(arguments["content"]).strip())
+                self.letter = AGAIN.sub(r"\1", str(arguments["content"]).strip())
             if tool.name == "schedule":
                 self.planned.append(output.shown)
             elif tool.name == "remember" or output.text.startswith("replaced "):

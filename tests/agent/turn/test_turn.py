@@ -1142,6 +1142,21 @@ class TestAnswersOfSmallModels:
         finished = await bench.run(written, says("Written."))
         assert finished.text.count("Happy birthday") == 1
 
+    @pytest.mark.parametrize("times", [2, 3])
+    async def test_nor_is_an_answer_given_over_again(self, bench: Bench, times: int) -> None:
+        bench.constrain, bench.results["ls"] = "always", "trip.md and 6 others"
+        bench.journal.messages[-1] = User("Which file is of the harbour?")
+        said = "The harbour is in trip.md."
+        finished = await bench.run(calls("bash", command="ls"), says(f"{said}\n" * times))
+        assert finished.text == said
+
+    async def test_but_equal_lines_of_a_file_stay(self, bench: Bench) -> None:
+        bench.constrain, bench.results["tail -2 log"] = "always", "ERROR: disk 4 is full\n" * 2
+        bench.journal.messages[-1] = User("Show me the last two lines of log.txt")
+        lines = "ERROR: disk 4 is full\nERROR: disk 4 is full"
+        finished = await bench.run(calls("bash", command="tail -2 log"), says(lines))
+        assert finished.text == lines
+
     async def test_a_failure_that_it_quotes_to_try_again_is_no_answer(self, bench: Bench) -> None:
         bench.constrain = "always"
         bench.journal.messages[-1] = User("What is the capital of France?")
