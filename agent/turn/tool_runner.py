@@ -665,7 +665,8 @@ def described(call: ToolCall) -> str:
 
 def clip_line(text: str) -> str:
     """A text's first line, shortened."""
-    lines = text.strip().removesuffix("exit code: 1").strip().split("\n")
+    text = text.strip()
+    lines = (text.removesuffix("exit code: 1").strip() or text).split("\n")
     raised = lines[0].startswith("Traceback ")  # Python's own last line says what went wrong
     line = " ".join(lines[-1 if raised else 0].split())
     return line if len(line) <= _LINE else line[: _LINE - 1] + "…"

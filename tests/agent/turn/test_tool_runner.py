@@ -108,6 +108,12 @@ async def test_a_report_has_the_last_eight_calls_and_none_is_none(bench: Bench) 
     assert tools.report("Over.").splitlines()[2:] == [f"- bash {n}" for n in range(1, 9)]
 
 
+async def test_a_report_names_the_exit_code_of_what_failed_without_a_word(bench: Bench) -> None:
+    bench.failures["grep x"] = "exit code: 1"
+    tools, _ = await ran(bench, call("b", "grep x"))
+    assert tools.report().splitlines()[1:] == ["- bash grep x: exit code: 1"]
+
+
 async def test_calls_that_are_none_count_once_for_a_step(bench: Bench) -> None:
     calls = call("a", name="bsh"), call("b", name="teleport"), call("c"), call("d")
     tools, results = await ran(bench, *calls, unreadable={"c"})
