@@ -170,7 +170,7 @@ def is_call(text: str) -> bool:
 
 def copies_tool(text: str) -> bool:
     """Whether an answer has the words of a tool around what it found."""
-    return ALL_THERE in text or text.strip("(). \n") == NO_OUTPUT.strip("()")
+    return ALL_THERE in text or text.strip("(). \n").lower() == NO_OUTPUT.strip("()")
 
 
 def stutters(text: str, found: str) -> bool:
