@@ -279,7 +279,7 @@ class TurnLoop:
             read = self.tools.read()
             text = with_figure(step.text, read, words)
             told = figure(read) and (self.shelled or text == step.text)
-            stands = told or not instructs(step.text)
+            stands = told or not (instructs(step.text) or promises(step.text))
             if stands and not self._groundless(step.text):
                 return with_words(step, text)
         elif not (again or self.tools.outcomes or self._missed_call(step.text)):

@@ -1006,6 +1006,14 @@ class TestAnswersOfSmallModels:
         finished = await bench.run(listed, says("I will now move other.txt."), says(answer))
         assert finished.text == answer
 
+    async def test_nor_is_one_that_is_given_from_the_results(self, bench: Bench) -> None:
+        bench.constrain, bench.results["mv *.txt text"] = "always", NO_OUTPUT
+        bench.journal.messages[-1] = User("Move .txt to text and .csv to tables.")
+        first, second = (calls("bash", command=c) for c in ("mv *.txt text", "mv *.csv tables"))
+        promise = "I will move .txt to text and .csv to tables."
+        finished = await bench.run(first, says(""), says(promise), second, says(""), says("Moved."))
+        assert (finished.text, len(bench.ran)) == ("Moved.", 2)
+
     @pytest.mark.parametrize(
         "answer",
         [
@@ -1843,6 +1851,7 @@ class TestAnswersOfSmallModels:
             "I cannot help you with this.",
             "done, no output",
             "(done, no output)",
+            "Done, no output.",
             "No line matches costs in a.txt. All that stands there:\nbread 4",
         ],
     )
