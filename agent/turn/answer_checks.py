@@ -27,7 +27,7 @@ WHOLE = 0.9  # of a message's words, in an answer before any call
 CODE_BLOCK = re.compile(r"^ *```(?!text|json|markdown)\w", re.MULTILINE)
 ADVISED = re.compile(
     r"\b(?:you (?:can|could|should|must|(?:need|have) to)|(?:right|correct|following) command) "
-    r"[^.\n]{0,80}`[^`\n]+`",
+    r"(?:[^.\n]|\.\w){0,80}(?:`[^`\n]+`|:\s*```\n)",
     re.IGNORECASE,
 )
 PROMISED = re.compile(

@@ -313,6 +313,7 @@ class TestRepetition:
             *("```bash\ngrep version a.json\n```", '```json\n{"name": "box"}\n```'),
             *('bash {"command": "hostname"}', 'await bash({"command": "hostname"})'),
             'Use `bash(command="hostname")`.',
+            "You can use the following command on a.csv:\n```\nbash hostname\n```",
         ],
     )
     async def test_a_model_that_is_not_trusted_is_asked_for_the_command_that_it_shows(
