@@ -5,6 +5,7 @@ import json
 import posixpath
 import re
 import shlex
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -113,6 +114,7 @@ LOOKING = frozenset(READING) - {"bash"}
 UNCHANGING = ("read_file", "grep", "list_files", "git_status", "git_diff", "remember", "recall", "schedule", "send_file")  # fmt: skip
 WRITING = ("write_file", "edit_file", "git_commit")
 ACTING = ("write_file", "edit_file", "git_commit", "remember", "schedule", "send_file")
+NEAR = 0.85  # of difflib: a slip, such as remembr; rename_file is no read_file
 MOST_PAGES = 2  # that are read before the model is asked
 MOST_NAMED = 3  # files that are read where it changed none
 _LINE = 120  # characters
@@ -631,13 +633,21 @@ class ToolRunner:
 
 
 def known_tool(name: str, tools: Sequence[Tool]) -> Tool:
-    """The tool of that name. ToolError where there is none, with the nearest one's signature."""
+    """The tool of that name. ToolError where there is none: with the signature of the one that was meant, else with all
+    tools and the signature of the one whose words have most of the name's."""
     by_name = {tool.name: tool for tool in tools}
     if name in by_name:
         return by_name[name]
-    if near := get_close_matches(name, by_name, 1):
+    if near := get_close_matches(name.lower(), by_name, 1, NEAR):
         raise ToolError(texts.NO_TOOL.format(name=name, form=by_name[near[0]].signature))
-    raise ToolError(texts.UNKNOWN_TOOL.format(name=name, tools=", ".join(by_name)))
+    told = texts.UNKNOWN_TOOL.format(name=name, tools=", ".join(by_name))
+    worth: Counter[str] = Counter()
+    for word in re.findall(r"[a-z]+", name.lower()):
+        stem = re.compile(rf"(?:\b|_){word.removesuffix('e')}")
+        having = [t.signature for t in tools if stem.search(f"{t.name} {t.description}".lower())]
+        if len(having) < len(tools) / 2:  # most have files
+            worth.update(dict.fromkeys(having, len(tools) // max(1, len(having))))
+    raise ToolError(" ".join([told, *(best for best, _ in worth.most_common(1))]))
 
 
 def wants_reminder(text: str) -> bool:

@@ -5,11 +5,13 @@ from collections.abc import Collection
 
 import pytest
 
+from agent.errors import ToolError
 from agent.events import CallRefused, ToolCalled, ToolFinished
 from agent.messages import Assistant, ToolCall, ToolResult, User
+from agent.tools.registry import chosen
 from agent.turn import texts
 from agent.turn.conversation import Conversation
-from agent.turn.tool_runner import ToolRunner
+from agent.turn.tool_runner import ToolRunner, known_tool
 from agent.turn.turn import TurnLimits
 from fakes.model_scripted import ScriptedModel, says
 from fakes.words import saying
@@ -112,6 +114,33 @@ async def test_a_report_names_the_exit_code_of_what_failed_without_a_word(bench:
     bench.failures["grep x"] = "exit code: 1"
     tools, _ = await ran(bench, call("b", "grep x"))
     assert tools.report().splitlines()[1:] == ["- bash grep x: exit code: 1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "does"),
+    [
+        *(("rename_file", "bash"), ("delete_file", "bash"), ("move_file", "bash"), ("disk_free", "bash")),
+        *(("run_command", "bash"), ("create_file", "write_file"), ("search_files", "grep")),
+        *(("save_note", "remember"), ("commit", "git_commit"), ("copy_file", ""), ("fly", "")),
+    ],
+)  # fmt: skip
+def test_of_an_unknown_tool_it_is_told_which_does_the_job(name: str, does: str) -> None:
+    tools = {tool.name: tool for tool in chosen(())}
+    told = texts.UNKNOWN_TOOL.format(name=name, tools=", ".join(tools))
+    with pytest.raises(ToolError) as caught:
+        known_tool(name, list(tools.values()))
+    assert str(caught.value) == (f"{told} {tools[does].signature}" if does else told)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("remembr", "remember"), ("ReadFile", "read_file"), ("read_files", "read_file"), ("Grep", "grep")],
+)  # fmt: skip
+def test_of_a_slip_the_tool_that_is_meant(name: str, meant: str) -> None:
+    tools = {tool.name: tool for tool in chosen(())}
+    with pytest.raises(ToolError) as caught:
+        known_tool(name, list(tools.values()))
+    assert str(caught.value) == texts.NO_TOOL.format(name=name, form=tools[meant].signature)
 
 
 async def test_calls_that_are_none_count_once_for_a_step(bench: Bench) -> None:
