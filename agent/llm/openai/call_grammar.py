@@ -60,11 +60,14 @@ def _call(function: Mapping[str, Any]) -> str:
     properties = parameters["properties"]
     given = [_argument(name, properties[name]) for name in required]
     more = [_argument(name, properties[name]) for name in properties if name not in required]
-    body = ' ws "," ws '.join(given)
-    optional = "".join(f' (ws "," ws {argument})?' for argument in more)
+    further = [f' (ws "," ws {argument})?' for argument in more]
+    starts = [each + "".join(further[n + 1 :]) for n, each in enumerate(more)]
+    body = ' ws "," ws '.join(given) + "".join(further)
+    if more and not given:
+        body = f"({' | '.join(starts)})?"
     name = _literal(f"{json.dumps(function['name'])}")
     head = f'"{{" ws "\\"" ("name" | "tool" | "function") "\\"" ws ":" ws {name} ws "," ws'
-    return f'{head} "\\"arguments\\"" ws ":" ws "{{" ws {body}{optional} ws "}}" ws "}}"'
+    return f'{head} "\\"arguments\\"" ws ":" ws "{{" ws {body} ws "}}" ws "}}"'
 
 
 def _argument(name: str, schema: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import backend.embedded
 from agent.llm.openai import OpenAIModel
+from agent.llm.openai.call_grammar import calls
 from agent.llm.tool_call_parser import KnownTools, ToolCallParser
 from agent.messages import System, User
 from agent.model import Request, completion_of
@@ -67,6 +68,16 @@ async def test_every_call_is_one_that_can_be_run() -> None:
     for name, arguments in made:
         schema = next(t["function"] for t in TOOLS if t["function"]["name"] == name)["parameters"]
         assert set(schema["required"]) <= arguments <= set(schema["properties"])
+
+
+def test_a_tool_without_required_arguments_takes_any_or_none() -> None:
+    arguments = {"zone": {"type": "string"}, "offset": {"type": "integer"}}
+    parameters = {"properties": arguments, "required": []}
+    bound = calls([{"function": {"name": "time", "parameters": parameters}}])
+    _, _, rule, *_ = bound["grammar"].splitlines()
+    zone, offset = r'"\"zone\"" ws ":" ws string', r'"\"offset\"" ws ":" ws integer'
+    taken = f'ws ({zone} (ws "," ws {offset})? | {offset})? ws'
+    assert rule.startswith("call0 ::= ") and rule.endswith(f'ws ":" ws "{{" {taken} "}}" ws "}}"')
 
 
 async def test_a_required_call_is_made_and_an_answer_begins_with_none() -> None:
