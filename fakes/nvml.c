@@ -10,6 +10,8 @@
  *   pid PID, pid2 PID   processes on the card, each told while it lives
  *   held BYTES          what each of them adds to `used` (default 0)
  *   lost I              card I answers NVML_ERROR_GPU_IS_LOST
+ *   handle CODE         a card cannot be had: CODE; until then (`heals`) and which (`broken_card`) as with `broken`
+ *   NAME_code CODE      the query for one figure, such as temperature, answers CODE
  *   broken CODE         every sample call answers CODE (999: unknown), or does so until NVML was initialized
  *   broken_card I       only card I does so
  *   heals N             N times (0: never)
@@ -50,16 +52,19 @@ static int look(const char *key, ull *value) {
 
 static uint card(void *device) { return (uint)((char *)device - cards_memory); }
 
+static int fails(const char *how, uint index) {
+    ull code, heals = 0, only = index;
+    look("heals", &heals);
+    look("broken_card", &only);
+    return only == index && look(how, &code) && (!heals || inits < heals) ? (int)code : SUCCESS;
+}
+
 static int check(void *device) {
     ull value;
+    if (!device) return INVALID;
     if (look("hang", &value)) sleep((uint)value);
     if (look("lost", &value) && value == card(device)) return LOST;
-    ull heals = 0;
-    look("heals", &heals);
-    ull only = card(device);
-    look("broken_card", &only);
-    if (only == card(device) && look("broken", &value) && (!heals || inits < heals)) return (int)value;
-    return SUCCESS;
+    return fails("broken", card(device));
 }
 
 static uint alive(uint *pids) {
@@ -74,7 +79,10 @@ static uint alive(uint *pids) {
 static int give(void *device, const char *key, uint *out) {
     ull value;
     int state = check(device);
+    char own[64];
     if (state) return state;
+    snprintf(own, sizeof own, "%s_code", key);
+    if (look(own, &value)) return (int)value;
     if (!look(key, &value)) return NOT_SUPPORTED;
     *out = (uint)value;
     return SUCCESS;
@@ -98,8 +106,9 @@ int nvmlDeviceGetCount_v2(uint *count) {
 }
 
 int nvmlDeviceGetHandleByIndex_v2(uint index, void **device) {
-    *device = cards_memory + index;
-    return SUCCESS;
+    int state = fails("handle", index);
+    *device = state ? NULL : cards_memory + index;
+    return state;
 }
 
 int nvmlDeviceGetName(void *device, char *name, uint length) {

@@ -79,7 +79,9 @@ class Health:
     clock: Callable[[], float] = time.time
     guard: ThermalGuard = field(init=False)
     latest: Sample | None = None
-    temperature_known_at: float = 0.0  # monotonic clock
+    temperature_known_at: float = (
+        0.0  # monotonic clock; 0 before, and once it was told that none comes
+    )
     throttling: Debounce = field(default_factory=lambda: Debounce(THROTTLED_AFTER, CLEAR_AFTER))
     slow: bool = False
     lost: frozenset[int] = frozenset()
@@ -143,9 +145,13 @@ class Health:
         return finished
 
     def release_if_unknown(self, now: float) -> None:
-        """Stop holding work if no temperature came for UNKNOWN_SECONDS; `now` on the monotonic clock."""
-        if self.guard.holding and now - self.temperature_known_at > UNKNOWN_SECONDS:
-            self.guard = ThermalGuard(self.thermal)
+        """Stop holding work, and tell that no temperature came for UNKNOWN_SECONDS (`now`: monotonic clock), once, and
+        not beside the alert of a GPU that is gone. When one comes again, the guard tells it as cooled."""
+        known = self.temperature_known_at
+        told = not known or (not self.guard.holding and (self.lost or self.silent))
+        if not told and now - known > UNKNOWN_SECONDS:
+            self.temperature_known_at = 0.0
+            self.guard = ThermalGuard(self.thermal, warned=True)
             self.gpu_queue.open(HEAT)
             unknown = Phrase("The GPU's temperature can no longer be read; work goes on.")
             self.alert("heat", "warning", unknown)

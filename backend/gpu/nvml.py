@@ -23,6 +23,8 @@ REOPEN_SECONDS = 10.0
 MIB = 1 << 20
 LIBRARY = "libnvidia-ml.so.1"
 EMPTY_MIB = 600  # less than a CUDA context with any model takes
+MOST_CELSIUS, MOST_MILLIWATTS = 150, 10_000_000  # a sensor that fails tells 255 or 511 °C
+NO_LIBRARY = 12  # NVML_ERROR_LIBRARY_NOT_FOUND: no driver is installed
 LINKS = 6  # NVLinks of a V100
 NOT_AVAILABLE = (-1, (1 << 32) - 1, (1 << 64) - 1)  # NVML_VALUE_NOT_AVAILABLE of each size
 # Bits of nvmlDeviceGetCurrentClocksThrottleReasons (nvml.h) without idle and clock settings, which are normal.
@@ -114,8 +116,8 @@ async def sampling(
     every: float = 1.0,
     reopen_after: float = REOPEN_SECONDS,
 ) -> AsyncIterator[None]:
-    """Feed `sampler` for the block; without a usable NVML it gets no sample. An NVML that fell silent, or
-    could not be used yet, is initialized anew after `reopen_after` seconds."""
+    """Feed `sampler` for the block; without a usable NVML it gets no sample. An NVML that fell silent, lost
+    a GPU, or could not be used yet, is initialized anew after `reopen_after` seconds."""
     stop = threading.Event()
     loop = asyncio.get_running_loop()
 
@@ -131,8 +133,8 @@ async def sampling(
             sample = nvml.sample() if nvml else Sample(monotonic())
             if nvml:
                 in_loop(sampler.take, sample)
-            nothing = sample.silent or not (sample.gpus or sample.lost)
-            if nothing and monotonic() - opened_at >= reopen_after:
+            missing = sample.silent or sample.lost or not sample.gpus
+            if missing and monotonic() - opened_at >= reopen_after:
                 nvml, opened_at = Nvml.opened(nvml), monotonic()
             stop.wait(every)
 
@@ -164,7 +166,11 @@ async def sample_once(library: str | None = None) -> Sample | None:
 
 
 class NvmlUnusable(Exception):
-    """NVML is not installed, or does not work (no driver loaded, or another version)."""
+    """NVML is not installed, or does not work (no driver loaded, or another version); `code` is its own."""
+
+    def __init__(self, error: Any) -> None:
+        super().__init__(str(error).rstrip("."))
+        self.code = int(error.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,11 +190,12 @@ class InstalledGpu:
 
 @dataclass(frozen=True, slots=True)
 class InstalledGpus:
-    """The GPUs of this machine; `problem` says why NVML cannot be used, empty if it can."""
+    """The GPUs of this machine; `problem` says why NVML cannot be used, empty if it can, and `code` is NVML's own."""
 
     driver: str | None = None
     gpus: tuple[InstalledGpu, ...] = ()
     problem: str = ""
+    code: int = 0
 
 
 def installed_gpus() -> InstalledGpus:
@@ -197,7 +204,7 @@ def installed_gpus() -> InstalledGpus:
         nvml = Nvml()
         return InstalledGpus(nvml.ask("nvmlSystemGetDriverVersion"), nvml.installed())
     except NvmlUnusable as error:
-        return InstalledGpus(problem=str(error))
+        return InstalledGpus(problem=str(error), code=error.code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +226,13 @@ class Nvml:
             self._nvml.nvmlInit()
             count = self._nvml.nvmlDeviceGetCount()
         except pynvml.NVMLError as error:
-            raise NvmlUnusable(str(error)) from None
-        self._handles = {index: self._handle(index) for index in range(count)}
+            raise NvmlUnusable(error) from None
+        self._handles: dict[int, Any] = {}
+        for index in range(count):
+            with suppress(self._nvml.NVMLError_NoPermission):  # it is another user's or container's
+                self._handles[index] = self._handle(index)
+        if count and not self._handles:
+            raise NvmlUnusable(self._nvml.NVMLError_NoPermission())
         self._names = dict.fromkeys(self._handles, "GPU")
         for index, handle in self._handles.items():
             with suppress(pynvml.NVMLError):
@@ -246,17 +258,20 @@ class Nvml:
     def sample(self) -> Sample:
         gpus, lost, pids, energy = [], [], set[int](), list[int | None]()
         silent: list[int] = []
-        for index in self._handles:
+        for index, handle in self._handles.items():
+            if handle is None:
+                lost.append(index)
+                continue
             try:
-                gpu = self._gpu(index)
+                gpu = self._gpu(index, handle)
                 gpus.append(gpu)
                 if any(figure is not None for figure in figures(gpu)):
                     self._told.add(index)
                 elif index in self._told:
                     silent.append(index)
-                running = self.ask("nvmlDeviceGetComputeRunningProcesses", self._handles[index])
+                running = self.ask("nvmlDeviceGetComputeRunningProcesses", handle)
                 pids |= {process.pid for process in running or ()}
-                energy.append(self.ask("nvmlDeviceGetTotalEnergyConsumption", self._handles[index]))
+                energy.append(self.ask("nvmlDeviceGetTotalEnergyConsumption", handle))
             except self._nvml.NVMLError_GpuIsLost:
                 lost.append(index)
         known = [millijoules for millijoules in energy if millijoules is not None]
@@ -267,33 +282,40 @@ class Nvml:
     def installed(self) -> tuple[InstalledGpu, ...]:
         found = []
         for index, handle in self._handles.items():
-            capability, unified = None, False
-            memory: Memory | None = None
+            if handle is None:
+                continue
             with suppress(self._nvml.NVMLError_GpuIsLost):
                 capability = self.ask("nvmlDeviceGetCudaComputeCapability", handle)
                 memory, unified = self._memory(handle)
-            size = memory.total - (memory.used if unified else 0) if memory else None
-            found.append(InstalledGpu(self._names[index], capability, size, unified))
+                size = memory.total - (memory.used if unified else 0) if memory else None
+                found.append(InstalledGpu(self._names[index], capability, size, unified))
         return tuple(found)
 
     def _handle(self, index: int) -> Any:
-        with suppress(self._nvml.NVMLError):
+        """The handle of a GPU, None where it is lost. Raises NVMLError_NoPermission."""
+        try:
             return self._nvml.nvmlDeviceGetHandleByIndex(index)
-        return None
+        except self._nvml.NVMLError_NoPermission:
+            raise
+        except self._nvml.NVMLError:
+            return None
 
-    def _gpu(self, index: int) -> Gpu:
-        handle, nvml = self._handles[index], self._nvml
+    def _gpu(self, index: int, handle: Any) -> Gpu:
+        nvml = self._nvml
         uncorrected = nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC
         memory, unified = self._memory(handle)
         load = self.ask("nvmlDeviceGetUtilizationRates", handle)
         return Gpu(
             index=index,
             name=self._names[index],
-            temperature_c=self.ask("nvmlDeviceGetTemperature", handle, nvml.NVML_TEMPERATURE_GPU),
+            temperature_c=up_to(
+                MOST_CELSIUS,
+                self.ask("nvmlDeviceGetTemperature", handle, nvml.NVML_TEMPERATURE_GPU),
+            ),
             memory_temperature_c=self._memory_temperature(handle),
-            power_w=thousandth(self.ask("nvmlDeviceGetPowerUsage", handle)),
-            power_limit_w=thousandth(self.ask("nvmlDeviceGetEnforcedPowerLimit", handle)),
-            utilization=load.gpu if load else None,
+            power_w=watts(self.ask("nvmlDeviceGetPowerUsage", handle)),
+            power_limit_w=watts(self.ask("nvmlDeviceGetEnforcedPowerLimit", handle)),
+            utilization=up_to(100, load.gpu) if load else None,
             memory_used_mib=mib(memory.used) if memory else None,
             memory_total_mib=mib(memory.total) if memory else None,
             unified=unified,
@@ -324,7 +346,7 @@ class Nvml:
         try:
             found = nvml.nvmlDeviceGetMemoryInfo(handle)
             if found.total:
-                return Memory(int(found.total), int(found.used)), False
+                return Memory(int(found.total), int(min(found.used, found.total))), False
         except nvml.NVMLError_GpuIsLost:
             raise
         except (nvml.NVMLError_NotSupported, nvml.NVMLError_FunctionNotFound):
@@ -339,7 +361,7 @@ class Nvml:
         if not values or values[0].nvmlReturn != self._nvml.NVML_SUCCESS:
             return None
         celsius = values[0].value.uiVal
-        return None if celsius in (0, *NOT_AVAILABLE) else float(celsius)
+        return up_to(MOST_CELSIUS, celsius or None)
 
     def _throttle(self, handle: Any) -> list[str]:
         bits = self.ask("nvmlDeviceGetCurrentClocksThrottleReasons", handle) or 0
@@ -384,8 +406,14 @@ def figures(gpu: Gpu) -> tuple[float | None, ...]:
     return gpu.temperature_c, gpu.power_w, gpu.utilization, gpu.sm_clock_mhz, memory
 
 
-def thousandth(value: Any) -> float | None:
-    return None if value is None else round(value / 1000, 1)
+def up_to(most: float, value: float | None) -> float | None:
+    """The value, None where it is absurd."""
+    return value if value is not None and value <= most else None
+
+
+def watts(milliwatts: Any) -> float | None:
+    known = up_to(MOST_MILLIWATTS, milliwatts)
+    return None if known is None else round(known / 1000, 1)
 
 
 def mib(value: int) -> float:

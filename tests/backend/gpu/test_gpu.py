@@ -111,7 +111,9 @@ async def test_a_card_is_read_whole(library: str, scene: Scene) -> None:
     assert (sample.hottest, sample.watts, sample.load, sample.lost) == (70, 150, 0.55, ())
 
 
-@pytest.mark.parametrize("code", [999, 1, 2, 4, 6, 9, 12, 16, 17, 18, 19, 20, 21])
+@pytest.mark.parametrize(
+    "code", [999, 1, 2, 4, 6, 8, 9, 11, 12, 16, 17, 18, 19, 20, 21, 23, 27, 28]
+)
 async def test_a_driver_that_falls_silent_is_initialized_anew(
     library: str, scene: Scene, code: int
 ) -> None:
@@ -134,7 +136,7 @@ async def test_a_driver_that_falls_silent_is_initialized_anew(
 
 @pytest.mark.parametrize(
     "first",
-    [*({"unusable": code} for code in (999, 1, 4, 9, 12, 15, 17, 18)), {"cards": 0}],
+    [*({"unusable": code} for code in (999, 1, 4, 8, 9, 12, 15, 17, 18, 20, 23, 27)), {"cards": 0}],
     ids=str,
 )
 async def test_a_driver_that_is_not_ready_yet_is_asked_again(
@@ -207,6 +209,26 @@ async def test_a_name_that_is_no_text_costs_only_the_name(
     assert (found.driver, found.problem, [gpu.name for gpu in found.gpus]) == (None, "", ["GPU"])
 
 
+async def test_no_more_memory_is_used_than_there_is(library: str, scene: Scene) -> None:
+    scene(used=17 << 30)
+    (sample,) = await samples(library, 1)
+    assert sample.gpus == (V100.model_copy(update={"memory_used_mib": 16384}),)
+
+
+@pytest.mark.parametrize("figure", ["temperature", "power", "limit", "clock"])
+@pytest.mark.parametrize("code", [4, 16, 999])
+async def test_a_figure_that_fails_alone_leaves_the_others(
+    library: str, scene: Scene, figure: str, code: int
+) -> None:
+    scene(**{f"{figure}_code": code})
+    (sample,) = await samples(library, 1)
+    (gpu,) = sample.gpus
+    told = (gpu.temperature_c, gpu.power_w, gpu.power_limit_w, gpu.sm_clock_mhz)
+    kept = ("temperature", "power", "limit", "clock").index(figure)
+    assert told == tuple(None if at == kept else v for at, v in enumerate((61, 150, 300, 1380)))
+    assert (sample.silent, sample.lost, sample.hottest, gpu.memory_total_mib) == ((), (), 70, 16384)
+
+
 async def test_the_energy_counters_of_all_cards_are_one_sum(library: str, scene: Scene) -> None:
     scene(cards=2, energy=1_500_000)
     sample = await nvml.sample_once(library)
@@ -230,19 +252,26 @@ async def test_what_a_card_does_not_know_is_none(library: str, scene: Scene) -> 
 
 
 @pytest.mark.parametrize(
-    ("figure", "field"),
+    ("figure", "field", "value"),
     [
-        ("temperature", "temperature_c"),
-        ("memory_temperature", "memory_temperature_c"),
-        ("power", "power_w"),
-        ("limit", "power_limit_w"),
-        ("ecc", "ecc_uncorrected"),
+        ("temperature", "temperature_c", 0),
+        ("memory_temperature", "memory_temperature_c", 0),
+        ("power", "power_w", 0),
+        ("limit", "power_limit_w", 0),
+        ("ecc", "ecc_uncorrected", 0),
+        ("temperature", "temperature_c", 511),
+        ("temperature", "temperature_c", 255),
+        ("memory_temperature", "memory_temperature_c", 65_535),
+        ("memory_temperature", "memory_temperature_c", 4_294_967_279),  # -17, as unsigned
+        ("power", "power_w", (1 << 31) - 1),
+        ("limit", "power_limit_w", (1 << 32) - 2),
+        ("load", "utilization", 255),
     ],
 )
-async def test_a_value_that_is_not_available_is_none(
-    library: str, scene: Scene, figure: str, field: str
+async def test_a_value_that_is_absurd_or_not_available_is_none(
+    library: str, scene: Scene, figure: str, field: str, value: int
 ) -> None:
-    scene(**{figure: (1 << (64 if figure == "ecc" else 32)) - 1})
+    scene(**{figure: value or (1 << (64 if figure == "ecc" else 32)) - 1})
     (sample,) = await samples(library, 1)
     assert sample.gpus == (V100.model_copy(update={field: None}),)
     assert sample.hottest in (61, 70)
@@ -274,6 +303,45 @@ def test_a_containers_limits_count(
     monkeypatch.setattr(proc, "CGROUP", tmp_path)
     assert proc.cores() == (cores or own)
     assert proc.available_mib() == pytest.approx(mib or there, rel=0.001 if mib else 0.5)
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        {"broken": 15},
+        {"broken": 15, "broken_card": 1},
+        *({"handle": code, "broken_card": code % 2} for code in (1, 2, 8, 11, 15, 16, 17, 20, 28, 999)),
+    ],
+    ids=str,
+)  # fmt: skip
+async def test_a_lost_card_comes_back_with_the_driver(
+    library: str, scene: Scene, failure: dict[str, int]
+) -> None:
+    """Lost while it is sampled, or before: then the driver counts it, and gives no handle for it."""
+    taken: asyncio.Queue[Sample] = asyncio.Queue()
+    scene(cards=2, **failure, heals=ctypes.CDLL(library).fake_inits() + 3)
+    sampler = Sampler(listeners=[taken.put_nowait])
+    async with sampling(sampler, library, every=0.01, reopen_after=0.05), asyncio.timeout(SECONDS):
+        first = await taken.get()
+        while (sample := await taken.get()).lost:
+            pass
+    lost = {failure["broken_card"]} if "broken_card" in failure else {0, 1}
+    assert ({*first.lost}, first.silent) == (lost, ())
+    assert [gpu.index for gpu in first.gpus] == sorted({0, 1} - lost)
+    assert list(sample.gpus) == [V100.model_copy(update={"index": index}) for index in (0, 1)]
+    assert len(nvml.installed_gpus().gpus) == 2
+
+
+async def test_a_card_that_is_not_ours_is_left_out(library: str, scene: Scene) -> None:
+    """The driver counts cards that this user, or container, may not open."""
+    scene(cards=2, handle=4, broken_card=0)
+    (sample,) = await samples(library, 1)
+    assert ([gpu.index for gpu in sample.gpus], sample.lost, sample.silent) == ([1], (), ())
+    assert len(nvml.installed_gpus().gpus) == 1
+    scene(cards=2, handle=4)
+    found = nvml.installed_gpus()
+    assert (found.gpus, found.code) == ((), 4) and found.problem
+    assert await nvml.sample_once(library) is None
 
 
 async def test_two_cards_one_lost_and_found_again(library: str, scene: Scene) -> None:
@@ -386,6 +454,39 @@ def test_a_temperature_that_can_no_longer_be_read_holds_work_for_a_minute_only()
     watched.health.release_if_unknown(watched.now + 61)
     assert watched.gpu_queue.reason is None
     assert watched.alerts[-1] == ("heat", "warning", saying("temperature", "goes on"))
+
+
+@pytest.mark.parametrize("samples", [0, 90])
+def test_a_temperature_that_is_missing_is_told_once_and_that_it_is_back(samples: int) -> None:
+    """Alone, or with everything where a call never returns."""
+    watched = Watched()
+    watched.show()
+    for _ in range(samples):
+        watched.show(temperature_c=None, memory_temperature_c=None)
+        watched.health.release_if_unknown(watched.now)
+    for seconds in (61, 62, 3600):
+        watched.health.release_if_unknown(watched.now + seconds)
+    watched.show()
+    watched.health.release_if_unknown(watched.now)
+    assert watched.alerts == [
+        ("heat", "warning", saying("temperature", "no longer", "goes on")),
+        ("heat", "over", saying("70 °C")),
+    ]
+
+
+@pytest.mark.parametrize("gone", ["lost", "silent"])
+def test_a_card_that_is_gone_is_told_once(gone: str) -> None:
+    watched = Watched()
+    watched.show()
+    nothing = {"temperature_c": None, "memory_temperature_c": None}
+    for _ in range(90):
+        watched.show(**nothing, **{gone: (0,)})
+        watched.health.release_if_unknown(watched.now)
+    watched.show()
+    assert [(name, level) for name, level, _ in watched.alerts] == [
+        (f"gpu {gone}", "critical" if gone == "lost" else "warning"),
+        (f"gpu {gone}", "over"),
+    ]
 
 
 def test_a_damaged_history_is_begun_anew(tmp_path: Path) -> None:
