@@ -19,7 +19,7 @@
  *   memory CODE         the query for memory answers CODE (0: a size of 0)
  *   hang S              every sample call sleeps S seconds first
  *   garbage BYTE        names and versions are this byte, which need not be text
- * A key that is absent answers NVML_ERROR_NOT_SUPPORTED. Without FAKE_NVML there is no driver:
+ * A key that is absent answers NVML_ERROR_NOT_SUPPORTED. Without FAKE_NVML no driver is installed:
  * the library stays loaded in a process, also for tests that know nothing of it.
  */
 #include <signal.h>
@@ -28,7 +28,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID = 2, NOT_SUPPORTED = 3, INSUFFICIENT_SIZE = 7, DRIVER_NOT_LOADED = 9, TIMEOUT = 10, LOST = 15 };
+enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID = 2, NOT_SUPPORTED = 3, INSUFFICIENT_SIZE = 7, TIMEOUT = 10, NO_LIBRARY = 12, LOST = 15 };
 
 typedef unsigned int uint;
 typedef unsigned long long ull;
@@ -91,7 +91,7 @@ static int give(void *device, const char *key, uint *out) {
 int nvmlInit_v2(void) {
     ull code;
     inits++;
-    if (!getenv("FAKE_NVML")) return DRIVER_NOT_LOADED;
+    if (!getenv("FAKE_NVML")) return NO_LIBRARY;
     return look("unusable", &code) ? (int)code : SUCCESS;
 }
 int nvmlInitWithFlags(uint flags) { (void)flags; return nvmlInit_v2(); }

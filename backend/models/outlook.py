@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from backend import proc
-from backend.gpu.nvml import installed_gpus
+from backend.gpu.nvml import NO_LIBRARY, installed_gpus
 from backend.models.fit import FreeMemory, fit_profile
 from backend.models.found import FoundModel
 from backend.models.gguf_header import Header, NotAModel, read_header, with_projector
@@ -45,21 +45,23 @@ class Machine:
     """The memory and model files of a machine.
 
     `cards` is the GiB of each GPU, `host` the free memory in bytes, `models` the folder of model files.
-    `unified`: the cards' memory is the host's.
+    `unified`: the cards' memory is the host's. `problem`: why cards that may be here cannot be used.
     """
 
     cards: tuple[float, ...]
     host: int
     models: Path
     unified: bool = False
+    problem: str = ""
 
     @classmethod
     def here(cls, models: Path) -> "Machine":
         """Describe this machine. Blocks."""
-        gpus = installed_gpus().gpus
+        found = installed_gpus()
+        gpus, problem = found.gpus, found.problem if found.code != NO_LIBRARY else ""
         cards = tuple(gpu.memory / GIB for gpu in gpus if gpu.memory)
         unified = any(gpu.unified for gpu in gpus)
-        return cls(cards, int(proc.available_mib() * MIB), models, unified)
+        return cls(cards, int(proc.available_mib() * MIB), models, unified, problem)
 
     def card(self, profile: Profile) -> float:
         """GiB on the GPU that is used, or on all GPUs if the profile splits."""
@@ -100,6 +102,8 @@ def propose(machine: Machine, load: Callable[[str], Profile]) -> Outlook:
             break
         refused.append(found.line)
     lines = [found.line, *refused]
+    if machine.problem:
+        lines.append(f"No card can be used: {machine.problem}. voltaire doctor says what helps.")
     if not machine.cards:
         small = (profile_candidate(load(name), machine) for name in PREFERRED_CPU)
         if best := next((each for each in small if each.runs and each.size), None):

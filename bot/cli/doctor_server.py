@@ -16,7 +16,7 @@ from agent.prompt import system_text, use_instructions
 from agent.tools.registry import chosen
 from backend.client import BackendUnavailable
 from backend.files import sha256
-from backend.gpu.nvml import InstalledGpu, installed_gpus
+from backend.gpu.nvml import NO_LIBRARY, InstalledGpu, installed_gpus
 from backend.models.fit import fit_report, verdict
 from backend.models.gguf_header import NotAModel, read_header, with_projector
 from backend.models.outlook import GIB, Machine
@@ -34,21 +34,24 @@ from bot.settings import Settings
 VOLTA = (7, 0)
 VOLTA_DRIVERS = (570, 580)
 
+# What helps where NVML is installed and cannot be used, by its code (nvml.h).
+REMEDIES = {
+    4: "sudo usermod -aG video,render $USER, then log in again.",
+    9: "sudo modprobe nvidia; dmesg says why the driver is not loaded, such as Secure Boot or a new kernel.",
+    18: "The driver was updated while the old one runs: restart this computer.",
+    999: "In a container restart that, else this computer; dmesg names Xid errors.",
+}
+
 CHECKOUT = PACKAGE.parent
 
 
 async def card(settings: Settings) -> list[Finding]:
     found = await asyncio.to_thread(installed_gpus)
+    if found.problem and (settings.backend.kind == "external" or found.code == NO_LIBRARY):
+        return [passed("gpu", f"No GPU ({found.problem}); the model runs without one.")]
     if found.problem:
-        try:
-            wanted = next_profile(settings).gpu
-        except ProfileError:
-            wanted = True
-        if settings.backend.kind == "external" or not wanted:
-            detail = f"No GPU ({found.problem}); none is needed for this configuration."
-            return [passed("gpu", detail)]
         detail = f"No GPU can be used: {found.problem}."
-        return [warning("gpu", detail, "Install the NVIDIA driver for the card.")]
+        return [warning("gpu", detail, REMEDIES.get(found.code, REMEDIES[999]))]
     if not found.gpus:
         remedy = "Check power and seating; dmesg names Xid errors."
         return [warning("gpu", "The driver knows no GPU.", remedy)]

@@ -131,5 +131,7 @@ def test_the_strongest_that_runs_is_proposed_with_why_none_before_it(small: Prof
         saying("qwen3.6-35b-a3b-q6-2x", "does not fit", "29.3 GiB", "16.0"),
     ]
     assert propose(machine(4.0), load).name == "qwen2.5-3b"
-    last = propose(machine(), lambda name: replace(small, name=name, gpu=False))
+    unusable = replace(machine(), problem="a version mismatch")
+    last = propose(unusable, lambda name: replace(small, name=name, gpu=False))
     assert (last.name, last.runs) == ("pocket", True)
+    assert last.line == saying("No card can be used: a version mismatch.", "doctor")

@@ -14,9 +14,12 @@ import pytest
 
 from agent.store import open_store
 from agent.store.database import migrations
+from backend.gpu.nvml import load_library
+from backend.models.outlook import Machine
 from backend.service import serve_backend
 from bot.cli.backend_config import backend_config
 from bot.cli.connect import backend_client
+from bot.cli.doctor_server import card
 from bot.settings import Settings, StateSection
 from fakes import gguf_maker
 from fakes.command_line import start_voltaire
@@ -155,20 +158,37 @@ async def test_a_build_with_a_known_fault_is_told_with_its_source(tmp_path: Path
 async def test_a_driver_that_does_not_fit_a_v100_and_a_model_too_large_for_it(
     tmp_path: Path,
 ) -> None:
-    card = fake_card(tmp_path, driver=590, capability=70, total=8 << 20)
+    scene = fake_card(tmp_path, driver=590, capability=70, total=8 << 20)
     profiles = tmp_path / "c/voltaire/profiles"
     profiles.mkdir(parents=True)
     model = gguf_maker.make(tmp_path / "big.gguf")
     (profiles / "big.toml").write_text(BIG.format(model=model))
-    code, found = await doctor(tmp_path, VOLTAIRE_BACKEND__PROFILE="big", **card)
+    code, found = await doctor(tmp_path, VOLTAIRE_BACKEND__PROFILE="big", **scene)
     assert code == 1
     assert found["gpu"][:2] == ("fail", saying("driver 590.10", "does not fit"))
     assert found["gpu"][2] == saying("driver", "570 to 580")
     assert found["fit"][0] == "fail" and "MiB more on the card" in found["fit"][1]
     assert found["fit"][2] == "voltaire model fit big"
-    card = fake_card(tmp_path, driver=575, capability=70, total=16 << 30)
-    _, found = await doctor(tmp_path, VOLTAIRE_BACKEND__PROFILE="big", **card)
+    scene = fake_card(tmp_path, driver=575, capability=70, total=16 << 30)
+    _, found = await doctor(tmp_path, VOLTAIRE_BACKEND__PROFILE="big", **scene)
     assert (found["gpu"][0], found["fit"][0]) == ("pass", "pass")
+
+
+@pytest.mark.parametrize(
+    ("code", "how"),
+    [(4, "usermod"), (9, "modprobe"), (18, "restart"), (999, "container"), (15, "Xid"), (1, "Xid")],
+)
+async def test_why_no_card_can_be_used_says_what_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nvml: Path | None, code: int, how: str
+) -> None:
+    if nvml is None or not load_library(str(nvml)):
+        pytest.skip("no C compiler")
+    (tmp_path / "scene").write_text(f"unusable {code}\n")
+    monkeypatch.setenv("FAKE_NVML", str(tmp_path / "scene"))
+    (found,) = await card(Settings.model_validate({"backend": {"profile": "qwen2.5-3b"}}))
+    machine = Machine.here(tmp_path)
+    assert (found.status, found.detail) == ("warn", f"No GPU can be used: {machine.problem}.")
+    assert machine.problem and found.remedy == saying(how)
 
 
 def fake_card(folder: Path, **scene: int) -> dict[str, str]:
