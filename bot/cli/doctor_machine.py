@@ -36,7 +36,7 @@ from bot.settings import Settings, can_see, read_toml
 from bot.setup import SetupError
 from bot.setup.matrix import no_homeserver
 from bot.setup.telegram import NoAccount, get_me
-from bot.setup.units import SystemdScope, journal, run, systemd_runs, unit_states
+from bot.setup.units import SystemdScope, journal, run, run_systemctl, systemd_runs, unit_states
 from bot.state import DATABASE, MATRIX, read_presence
 
 GIB = 2**30
@@ -262,6 +262,10 @@ async def units(_: Settings) -> list[Finding]:
         detail = "systemd does not run here; `voltaire run` serves in the foreground."
         return [passed("units", detail)]
     scope = SystemdScope.installed()
+    try:
+        await asyncio.to_thread(run_systemctl, scope, "show-environment")
+    except SetupError as error:  # it says what helps
+        return [warning("units", str(error), "")]
     findings = []
     for name, state in (await asyncio.to_thread(unit_states, scope)).items():
         show = " ".join(["systemctl", *scope.flags, "status", name])

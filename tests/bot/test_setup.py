@@ -20,8 +20,9 @@ from agent.store import open_store
 from backend.build.build import VERSION
 from backend.build.release import RELEASES_VARIABLE
 from bot import config_file
+from bot.cli import doctor_machine
 from bot.cli.setup import READY_TO_RUN, Given, Wizard, uninstall
-from bot.settings import machine_timezone
+from bot.settings import Settings, machine_timezone
 from bot.setup import SetupError, units
 from bot.setup.units import (
     UNITS,
@@ -367,6 +368,18 @@ def test_a_user_without_a_bus_is_told_what_to_do(
     assert str(raised.value) == saying(last, "su or sudo", "enable-linger", "again")
     if act is install:
         assert "daemon-reload" not in log.read_text() and scope.present_units() == []
+
+
+@pytest.mark.parametrize("said", [NO_BUS[0], NO_BUS[5], NO_BUS[7]])
+async def test_doctor_says_why_nothing_is_known_of_the_units(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    user_systemd(tmp_path, monkeypatch, runs="false", said=said)
+    scope = SystemdScope(False, tmp_path / "units")
+    monkeypatch.setattr(SystemdScope, "installed", lambda: scope)
+    monkeypatch.setattr(doctor_machine, "systemd_runs", lambda: True)
+    (found,) = await doctor_machine.units(Settings())
+    assert (found.status, found.detail) == ("warn", saying(said, "su or sudo", "enable-linger"))
 
 
 @pytest.mark.parametrize("named", ["", "/run/user/4294967294", "/proc/self/nothing", "/dev/null/x"])
