@@ -7,6 +7,7 @@ and checked, and only then renamed. bot/restore.py restores it.
 """
 
 import asyncio
+import errno
 import hashlib
 import io
 import json
@@ -35,23 +36,24 @@ from agent.store.backup import backup as copy_database
 from agent.store.backup import check_copy
 from agent.store.database import migrations
 from bot.config_file import encoded
-from bot.restore import CONFIG, MANIFEST, OWN_SECRETS, SECRET_FILES, BackupError, Manifest, unpack
+from bot.restore import (
+    CONFIG,
+    DEEPEST,
+    MANIFEST,
+    OWN_SECRETS,
+    SECRET_FILES,
+    BackupError,
+    Manifest,
+    is_left_out,
+    listed,
+    unpack,
+)
 from bot.secret_values import secret_files
 from bot.settings import SECRETS
 from bot.state import DATABASE, MATRIX
 
 log = logging.getLogger(__name__)
 
-LEFT_OUT = {
-    "run",
-    "slots",
-    "urgent",
-    "cuda",
-    "models",
-    "sandbox",
-    "servers",
-    "mail",
-}  # made or downloaded again
 DAYS, WEEKS = 7, 4  # for each of so many the newest scheduled backup is kept
 NAME = re.compile(r"voltaire-(\d{4}-\d\d-\d\d)\.tar\.gz")
 _SECRETS = SECRETS | {"local_key"}
@@ -162,8 +164,7 @@ def copy_keys(folder: Path, target: Path) -> Path:
 def is_backed_up(entry: Path, *, secrets: bool) -> bool:
     if entry.name in OWN_SECRETS and not secrets:
         return False
-    ours = entry.name.startswith((DATABASE, "backup-", "voltaire.last-good"))
-    return not ours and entry.name not in LEFT_OUT and not holds_backups(entry)
+    return not is_left_out(entry.name) and not holds_backups(entry)
 
 
 def holds_backups(entry: Path) -> bool:
@@ -217,6 +218,8 @@ class Archive:
                     continue
                 if name.split("/")[1::2] == ["chats", HISTORY]:  # state/chats/CHAT/history
                     continue
+                if name.count("/") > DEEPEST:
+                    raise OSError(errno.ENAMETOOLONG, "it lies too deep")
                 mode = path.lstat().st_mode
                 if stat.S_ISREG(mode):
                     # A sandbox may meanwhile replace it by a link or a pipe.
@@ -244,7 +247,7 @@ class Archive:
             self.tar.addfile(member)
         elif member.issym() or member.islnk():
             self.tar.addfile(member)
-            self.files[member.name] = f"-> {member.linkname}"
+            self.files[listed(member.name)] = listed(f"-> {member.linkname}")
 
     def add_text(self, name: str, text: str) -> None:
         content = text.encode()
@@ -255,7 +258,7 @@ class Archive:
     def _add_content(self, member: tarfile.TarInfo, file: BinaryIO) -> None:
         content = Content(file)
         self.tar.addfile(member, content)  # type: ignore[arg-type]
-        self.files[member.name] = content.hash.hexdigest()
+        self.files[listed(member.name)] = content.hash.hexdigest()
 
 
 class Content:

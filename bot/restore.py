@@ -20,6 +20,7 @@ from pydantic import TypeAdapter
 
 from agent.files import give
 from agent.mcp.servers import SIGN_INS
+from agent.sandbox import limits
 from agent.sandbox.output_buffer import visible
 from agent.store import open_store
 from agent.store.backup import check_copy, check_tables_only
@@ -27,14 +28,19 @@ from agent.store.database import migrations
 from agent.store.errors import StoreError
 from backend.client import default_socket
 from bot import config_file, totp
+from bot.secret_values import secret_files
 from bot.state import DATABASE, MATRIX
 
 MANIFEST, CONFIG, SECRET_FILES = "manifest.json", "config.toml", "secrets"
 PARTS = {MANIFEST, CONFIG, SECRET_FILES, DATABASE, "state"}
+# Of the state, what is made or downloaded again.
+LEFT_OUT = {"run", "slots", "urgent", "cuda", "models", "sandbox", "servers", "mail"}
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 RESERVE = 16 << 20  # bytes that stay free on the disk
 MANIFEST_BYTES, CONFIG_BYTES = 64 << 20, 64 << 10  # larger ones are refused
 HEADER_BYTES = 1 << 20  # of a long name and what else stands before a member
+DEEPEST = limits.DEEPEST + 10  # folders: a workspace's, and those above it
+END_BYTES = 1 << 20  # of zeros behind the last member, at most
 OWN_SECRETS = (totp.KEY_FILE, MATRIX, SIGN_INS)  # in the state; in a backup only with `secrets`
 
 
@@ -47,7 +53,7 @@ class BackupError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The list of files in a backup. `files`: by name in the tar, a file's SHA-256, or `-> TARGET` for a link."""
+    """The list of files in a backup. `files`: by `listed` name in the tar, a file's SHA-256, or `-> TARGET` for a link."""
 
     version: str
     schema: int
@@ -57,6 +63,16 @@ class Manifest:
 
 
 _MANIFEST = TypeAdapter(Manifest)
+
+
+def listed(name: str) -> str:
+    """The name in a form that JSON can hold: a file's may be bytes of no encoding."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
+def is_left_out(name: str) -> bool:
+    """Whether no backup holds that entry of the state: programs, keys and the like, or what lies beside the database."""
+    return name in LEFT_OUT or name.startswith((DATABASE, "backup-", "voltaire.last-good"))
 
 
 async def restore(source: Path, state: Path, configuration: Path | None = None) -> Path | None:
@@ -136,6 +152,7 @@ def unpack(source: Path, folder: Path, wanted: Collection[str] | None = None) ->
     """
     damaged = BackupError(f"{source} is not a backup of Voltaire, or it is damaged.")
     found: dict[str, str] = {}
+    names = set[str]()
     manifest = None
     try:
         with gzip.open(source) as stream:
@@ -143,6 +160,10 @@ def unpack(source: Path, folder: Path, wanted: Collection[str] | None = None) ->
                 # Debian's 3.11.2 has no extraction filters; ours is asked in every version.
                 tar.extraction_filter = lambda member, _path: member
                 for member in tar:
+                    tar.members.clear()  # type: ignore[attr-defined]  # kept otherwise
+                    if member.name in names:
+                        raise OutsideError(f"{member.name} is in it twice")
+                    names.add(member.name)
                     if member.name == MANIFEST and (file := tar.extractfile(member)):
                         manifest = _MANIFEST.validate_json(file.read(MANIFEST_BYTES))
                         continue
@@ -151,13 +172,14 @@ def unpack(source: Path, folder: Path, wanted: Collection[str] | None = None) ->
                             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                         tar.extract(placed_member(member, folder), folder)
                     if member.issym() or member.islnk():
-                        found[member.name] = f"-> {member.linkname}"
+                        found[listed(member.name)] = listed(f"-> {member.linkname}")
                     elif member.isreg():
                         file = (folder / member.name).open("rb") if unpacked else None
                         with file or tar.extractfile(member) as content:  # type: ignore[union-attr]
-                            found[member.name] = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
-            while stream.read(1 << 20):  # the checksum is at the end
-                pass
+                            digest = hashlib.file_digest(content, "sha256")  # type: ignore[arg-type]
+                        found[listed(member.name)] = digest.hexdigest()
+            if len(stream.read(END_BYTES)) == END_BYTES:  # read, as the checksum is at the end
+                raise damaged
     except gzip.BadGzipFile:
         raise damaged from None
     except OSError as error:
@@ -183,7 +205,7 @@ def unpack(source: Path, folder: Path, wanted: Collection[str] | None = None) ->
 
 
 class OutsideError(Exception):
-    """A member of a tar would lie outside of the folder, or is no file, folder or link."""
+    """A member of a tar would lie outside of the folder or too deep, is no file, folder or link, or is there twice."""
 
 
 def placed_member(member: tarfile.TarInfo, folder: Path) -> tarfile.TarInfo:
@@ -193,9 +215,12 @@ def placed_member(member: tarfile.TarInfo, folder: Path) -> tarfile.TarInfo:
     placed.uid, placed.gid, placed.uname, placed.gname = os.geteuid(), os.getegid(), "", ""
     if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
         raise OutsideError(f"{member.name} is neither a file nor a folder")
+    if placed.name.count("/") > DEEPEST:
+        raise OutsideError(f"{placed.name[-40:]} lies too deep")
     whole, place = folder.resolve(), (folder / placed.name).resolve()
     # What stands beside a database may be taken for its log.
-    if not place.is_relative_to(whole) or {*place.relative_to(whole).parts[:1]} - PARTS:
+    parts = place.relative_to(whole).parts if place.is_relative_to(whole) else ("",)
+    if {*parts[:1]} - PARTS or (parts[:1] == ("state",) and is_left_out("".join(parts[1:2]))):
         raise OutsideError(f"{placed.name} is no part of it")
     if member.issym() or member.islnk():
         home = isolated_folder(folder, placed.name)
@@ -282,14 +307,15 @@ def configuration_files(folder: Path, path: Path, state: Path) -> dict[Path, byt
         raise ValueError
     values = tomllib.loads((folder / CONFIG).read_text("utf-8"))
     files: dict[Path, bytes] = {}
+    named = {key for key, _ in secret_files(values)}
     config_file.put(values, "state.dir", str(state))
     if config_file.get(values, "backend.socket"):
         config_file.put(values, "backend.socket", str(default_socket(state)))
     forget_secret_files(values)
     taken = {path.name}
     for secret in sorted((folder / SECRET_FILES).rglob("*")):
-        if secret.is_file():
-            key = secret.parent.relative_to(folder / SECRET_FILES).parts
+        key = secret.parent.relative_to(folder / SECRET_FILES).parts
+        if secret.is_file() and "/".join(key) in named:
             name = secret.name if secret.name not in taken else "-".join(key)
             taken.add(name)
             kept = path.parent / name

@@ -86,11 +86,25 @@ async def test_what_a_sandbox_may_have_left_stops_no_backup(state: Path, tmp_pat
     (work / "closed" / "file").write_text("in a folder without w")
     (work / "closed").chmod(0o555)
     (work / "nowhere").symlink_to("/nowhere")
+    names = [os.fsdecode(name) for name in (b"\xff.txt", b"\xfe.txt", b"a\nb", b"\x1b[2J", b" ")]
+    for name in names:
+        (work / name).write_text(repr(name))
+    (work / "latin").symlink_to(names[0])
+    (work / "set-uid").touch(0o600)
+    (work / "set-uid").chmod(0o6777)
+    deep = work / ("a/" * 150)
+    deep.mkdir(parents=True)
+    (deep / "file").write_text("deep")
+    (deep / ("b/" * 150)).mkdir(parents=True)
     await backup(state, tmp_path / "b", None, secrets=False)
     await restore(tmp_path / "b", tmp_path / "new")
     restored = tmp_path / "new" / "chats" / "cli" / "work"
     assert (restored / "closed" / "file").read_text() == "in a folder without w"
     assert (restored / "nowhere").is_symlink()
+    assert [(restored / name).read_text() for name in names] == [*map(repr, names)]
+    assert (restored / "latin").read_text() == repr(names[0])
+    assert (restored / "set-uid").stat().st_mode & 0o7777 == 0o755
+    assert (restored / ("a/" * 150) / "file").read_text() == "deep"
 
 
 async def test_what_undo_keeps_is_left_out(state: Path, tmp_path: Path) -> None:
@@ -290,6 +304,35 @@ def test_a_size_that_is_only_claimed_is_not_passed_over(
         unpack(tmp_path / "bad", tmp_path / "new")
 
 
+def test_a_backup_is_no_longer_than_what_is_in_it(state: Path, tmp_path: Path) -> None:
+    """Zeros behind its end, and the same folder again and again."""
+    with tarfile.open(tmp_path / "long", "w:gz") as tar:
+        tar.addfile(tarfile.TarInfo("state/notes"))
+    with gzip.open(tmp_path / "long", "ab", compresslevel=1) as file:
+        file.write(bytes(64 << 20))
+    header = tarfile.TarInfo("state")
+    header.type = tarfile.DIRTYPE
+    with gzip.open(tmp_path / "again", "wb", compresslevel=1) as file:
+        file.write(header.tobuf(tarfile.GNU_FORMAT) * 100_000)
+    (tmp_path / "new").mkdir()
+    for name, sentence in (("long", "not a backup"), ("again", "state is in it twice")):
+        with pytest.raises(BackupError, match=sentence):
+            unpack(tmp_path / name, tmp_path / "new")
+
+
+async def test_members_are_not_kept_in_memory(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "many", "w:gz", compresslevel=1) as tar:
+        for number in range(20_000):
+            tar.addfile(tarfile.TarInfo(f"state/{number:x}"))
+    tracemalloc.start()
+    try:
+        with pytest.raises(BackupError, match="not a backup"):
+            unpack(tmp_path / "many", tmp_path, ())
+        assert tracemalloc.get_traced_memory()[1] < 12 << 20
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.mark.parametrize("name", ["history.db", "matrix/keys.db"])
 async def test_the_databases_beside_it_hold_tables_only(
     state: Path, tmp_path: Path, name: str
@@ -397,7 +440,17 @@ def test_a_workspace_shares_no_file_with_the_program(tmp_path: Path, target: str
 NUMBER = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": str(1 << 40)}
 WORK = "state/chats/cli/work"
 ADDED = {
-    "a folder for the database": ("voltaire.db", tarfile.DIRTYPE, {}, "Is a directory"),
+    "a folder for the database": ("voltaire.db", tarfile.DIRTYPE, {}, "in it twice"),
+    "another's log of the database": ("state/voltaire.db-wal", tarfile.REGTYPE, {}, "no part of it"),
+    "a log behind a corner": ("state/chats/../voltaire.db-journal", tarfile.REGTYPE, {}, "no part of it"),
+    "a database in its place": ("state/voltaire.db", tarfile.REGTYPE, {}, "no part of it"),
+    "a program": ("state/servers/x/llama-server", tarfile.REGTYPE, {}, "no part of it"),
+    "a library": ("state/./cuda/libcuda.so", tarfile.REGTYPE, {}, "no part of it"),
+    "a key of the page": ("state/run/page.key", tarfile.REGTYPE, {}, "no part of it"),
+    "a folder that lies too deep": (f"{WORK}/{'a/' * 300}", tarfile.DIRTYPE, {}, "too deep"),
+    "a file that lies too deep": (f"{WORK}/{'a/' * 300}x", tarfile.REGTYPE, {}, "too deep"),
+    "a character device": (f"{WORK}/null", tarfile.CHRTYPE, {}, "neither a file nor a folder"),
+    "a type that is unknown": (f"{WORK}/x", b"Z", {}, "neither a file nor a folder"),
     "a folder for its shared memory": ("voltaire.db-shm", tarfile.DIRTYPE, {}, "no part of it"),
     "a folder for its log": ("voltaire.db-wal", tarfile.DIRTYPE, {}, "no part of it"),
     "its log": ("voltaire.db-wal", tarfile.REGTYPE, {}, "no part of it"),
@@ -406,7 +459,7 @@ ADDED = {
     "around a corner": ("state/../attempts", tarfile.REGTYPE, {}, "no part of it"),
     "a folder for another database": ("state/history.db", tarfile.DIRTYPE, {}, "cannot be read"),
     "a file for the state": ("state", tarfile.REGTYPE, {}, "Is a directory"),
-    "a file for the folder of chats": ("state/chats", tarfile.REGTYPE, {}, "cannot be read"),
+    "a file for the folder of chats": ("state/chats", tarfile.REGTYPE, {}, "in it twice"),
     "a file without a name": ("", tarfile.REGTYPE, {}, "Is a directory"),
     "a size below nothing": (f"{WORK}/n", tarfile.REGTYPE, {"size": "-1"}, "not a backup"),
     "an absolute name": ("/state/notes", tarfile.REGTYPE, {}, "no part of it"),
@@ -418,7 +471,7 @@ ADDED = {
     "an older one": (f"{WORK}/hole", tarfile.REGTYPE, {"GNU.sparse.size": str(1 << 40), "GNU.sparse.map": "0,0"}, "too little room"),
     "a time that is none": (f"{WORK}/late", tarfile.DIRTYPE, {"mtime": "nan"}, "not a backup"),
     "a name too long": (f"{WORK}/" + "a" * 300, tarfile.REGTYPE, {}, "name too long"),
-    "a path too long": (f"{WORK}/" + "a/" * 2000 + "x", tarfile.REGTYPE, {}, "not a backup"),
+    "a path too long": (f"{WORK}/" + f"{'a' * 200}/" * 25 + "x", tarfile.REGTYPE, {}, "name too long"),
     "an end within its name": (f"{WORK}/a\0b", tarfile.REGTYPE, {}, "not what was backed up"),
     "a folder as configuration": ("config.toml", tarfile.DIRTYPE, {}, "configuration in the backup"),
 }  # fmt: skip
@@ -635,6 +688,29 @@ async def test_each_mcp_server_gets_its_own_secrets_back(
     named = (found["one"].env_file, found["two"].env_file, found["one"].secrets["KEY"].file)
     assert {Path(name).parent for name in named} == {tmp_path / "etc"}
     assert [Path(name).read_bytes() for name in named] == [b"A=1", b"B=2", b"s3cret\xff"]
+
+
+async def test_a_secret_that_no_key_names_is_left_out(state: Path, tmp_path: Path) -> None:
+    (tmp_path / "telegram-token").write_text("123:secret\n")
+    (tmp_path / "config.toml").write_text(WIZARDS.format(folder=tmp_path))
+    await backup(state, tmp_path / "good", tmp_path / "config.toml", secrets=True)
+    planted = [f"secrets/{key}" for key in ("x", "telegram/owners/x", "backend/server/x")]
+    with tarfile.open(tmp_path / "bad", "w:gz") as new, tarfile.open(tmp_path / "good") as old:
+        for name in planted:
+            new.addfile(tarfile.TarInfo(name))
+        for member in old:
+            file = old.extractfile(member) if member.isreg() else None
+            held = file.read() if file else b""
+            if member.name == "manifest.json":
+                manifest = json.loads(held)
+                manifest["files"] |= dict.fromkeys(planted, sha256(b"").hexdigest())
+                held = json.dumps(manifest).encode()
+                member.size = len(held)
+            new.addfile(member, io.BytesIO(held))
+    await restore(tmp_path / "bad", tmp_path / "new", tmp_path / "etc" / "config.toml")
+    made = load(tmp_path / "etc" / "config.toml")
+    assert (made.telegram.owners, made.backend.server) == ([1], "auto")
+    assert {path.name for path in (tmp_path / "etc").iterdir()} == {"config.toml", "telegram-token"}
 
 
 async def test_secrets_that_cannot_be_read_are_said(state: Path, tmp_path: Path) -> None:
