@@ -24,7 +24,7 @@ from typing import Any
 import aiosqlite
 
 from agent.aio import complete
-from agent.store.errors import StoreError, StoreNewer, as_store_errors
+from agent.store.errors import StoreError, StoreNewer, as_store_errors, damaged
 from agent.store.terms import add_functions
 
 BUSY_SECONDS = 10.0
@@ -304,6 +304,8 @@ async def _migrate(writer: aiosqlite.Connection, path: Path) -> None:
         version = await tx.value("PRAGMA user_version")  # another process may have been quicker
         if version > len(steps):
             raise StoreNewer(_NEWER.format(path=path))
+        if version < 0 or (version == 0 and await tx.value("SELECT count(*) FROM sqlite_master")):
+            raise damaged(path)
         missing = [(sql, ()) for step in steps[version:] for sql in statements(step)]
         await tx.batch(*missing, (f"PRAGMA user_version = {len(steps)}", ()), ("COMMIT", ()))
     except BaseException:

@@ -17,6 +17,7 @@ from pathlib import Path
 from agent.errors import AgentError
 
 FREE_BYTES = 65_536  # SQLite's shared memory grows by 32 KiB, its log by a page and more
+_DAMAGED = ("unsupported file format", "Could not decode to UTF-8")  # told without a code
 _NO_ACCESS = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 
@@ -61,7 +62,7 @@ def _store_error(path: Path, error: sqlite3.DatabaseError) -> StoreError | None:
         )
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreBusy(f"Another process keeps {path} locked.")
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or str(error).startswith(_DAMAGED):
         return damaged(path)
     if code in _NO_ACCESS:
         return StoreError(f"{path} cannot be read or written ({error}).")

@@ -230,6 +230,31 @@ async def test_a_damaged_file_is_told_and_left_as_it_is(tmp_path: Path, at: int)
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("at", "byte"), [(47, 9), (47, 255), (60, 255), (63, 0), (18, 77), (16, 3), (100, 99)]
+)
+async def test_one_wrong_byte_of_a_head_is_told(tmp_path: Path, at: int, byte: int) -> None:
+    """Format, version of the schema, version to write, size of a page, kind of the first page."""
+    path = tmp_path / "v.db"
+    async with open_store(path):
+        pass
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(bytes([byte]))
+    with pytest.raises(StoreError, match=f"{path} "):
+        async with open_store(path) as store:
+            await store.inbox.add(Incoming("cli", "s", "1", "words"))
+
+
+async def test_text_that_is_none_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "v.db"
+    async with open_store(path) as store:
+        await store.inbox.add(Incoming("cli", "s", "1", "words"))
+        await store.database.execute("UPDATE inbox SET words = CAST(x'77fe' AS TEXT)")
+        with pytest.raises(StoreDamaged, match="is damaged and was left as it is"):
+            await words(store)
+
+
 async def test_a_damage_inside_never_reaches_the_last_good_copy(tmp_path: Path) -> None:
     path = tmp_path / "v.db"
     async with open_store(path) as store:
