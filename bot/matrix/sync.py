@@ -40,12 +40,15 @@ LONGEST_BACKOFF = 30.0
 STOP_SECONDS = 3.0  # for the answer in hand, when we stop
 TIMELINE = 50  # events of a room in one answer
 HANDLED = ("m.room.encrypted", "m.room.message", "m.reaction", "m.room.redaction")
+# Who may set the state of a room could fill any answer with others.
+KINDS_OF_STATE = ("member", "encryption", "name", "tombstone")
 MOST_MISSED = 1000  # events of a room that are fetched after a long absence
 FILTER = {
     "presence": {"types": []},
     "account_data": {"types": []},
     "room": {
         "timeline": {"limit": TIMELINE},
+        "state": {"types": [f"m.room.{kind}" for kind in KINDS_OF_STATE]},
         "ephemeral": {"types": []},
         "account_data": {"types": []},
     },

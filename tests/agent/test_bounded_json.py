@@ -2,6 +2,7 @@
 
 import gzip
 import itertools
+import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agent.bounded_json import LONGEST, MOST_VALUES
+from agent.bounded_json import LONGEST, MOST_VALUES, parsed_json
 from agent.errors import AgentError
 from agent.memory.search import Embedder, EmbeddingsUnavailable
 from agent.voice.speech_to_text import ServerRecognizer
@@ -76,6 +77,20 @@ async def test_such_a_transcription_server_did_not_take_it(kind: str) -> None:
         with pytest.raises(AgentError, match="did not accept it"):
             await ServerRecognizer(url).words(NO_BOX, b"RIFF")
     assert sent[0] < 4 * LONGEST
+
+
+@pytest.mark.parametrize("words", [",", '",', "[{:,", "\\,", '\\"[', "é,\n", "]}", '{"a": [1, 2]}'])
+def test_marks_in_words_are_no_values(words: str) -> None:
+    """Nine messages of commas would otherwise keep a homeserver's answer from ever being read."""
+    answer = {"events": [{"body": words * (MOST_VALUES // 8)} for _ in range(9)]}
+    assert parsed_json(json.dumps(answer).encode()) == answer
+
+
+@pytest.mark.parametrize("value", ['""', '"a":""', '"\\",["', "[]", "1", '{"":{}}'])
+def test_values_are_counted_beside_strings(value: str) -> None:
+    inside = ",".join([value] * (MOST_VALUES + 1))
+    with pytest.raises(ValueError, match="more than 500,000 values"):
+        parsed_json((f"{{{inside}}}" if ":" in value[:6] else f"[{inside}]").encode())
 
 
 @pytest.mark.parametrize("kind", ["endless", "deep", "many values", "no JSON"])
