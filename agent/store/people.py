@@ -78,8 +78,13 @@ class PeopleTable:
         return code
 
     async def use_code(self, source: str, person: str, name: str, code: str) -> Role | None:
-        """Pair somebody by a code; return their role, or None if the code is unknown, used or expired."""
+        """Pair somebody by a code; return their role, or None if the code is unknown, used or expired. An owner stays
+        one, and the code waits for whom it was made."""
         async with self.database.write() as tx:
+            owner = "SELECT role FROM people WHERE source = ? AND person = ? AND role = 'owner'"
+            if known := await tx.value(owner, source, person):
+                valid = "SELECT 1 FROM pairing_codes WHERE digest = ? AND used_at IS NULL AND expires_at > ?"
+                return known if await tx.value(valid, digest(code), tx.now) else None
             sql = (
                 "UPDATE pairing_codes SET used_by = ?1, used_at = ?2"
                 " WHERE digest = ?3 AND used_at IS NULL AND expires_at > ?2 RETURNING role"

@@ -74,6 +74,11 @@ async def test_a_code_pairs_one_person_once_and_in_time(store: Store, clock: Clo
     assert await store.people.use_code("telegram", "7", "Ann", "wrong") is None
     assert await store.people.use_code("telegram", "7", "Ann", code) == "owner"
     assert await store.people.use_code("telegram", "8", "Bob", code) is None
+    friends = await store.people.make_code("member", 600)
+    assert await store.people.use_code("telegram", "7", "Ann", friends) == "owner"  # who tries it
+    assert await store.people.use_code("telegram", "7", "Ann", "wrong") is None
+    assert await store.people.use_code("telegram", "9", "Eva", friends) == "member"
+    await store.people.remove("telegram", "9")
     ann = await store.people.get("telegram", "7")
     assert ann and (ann.role, ann.name) == ("owner", "Ann")
     late = await store.people.make_code("member", 600)
