@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from agent.files import replacing
 from agent.store import Store, open_store
@@ -93,7 +93,7 @@ def read_presence(state: Path) -> Presence | None:
     """The presence of a bot that is still running, else None."""
     try:
         presence = Presence.model_validate_json((state / PRESENCE).read_text("utf-8"))
-    except (OSError, ValidationError):
+    except (OSError, ValueError):  # damaged, or no text
         return None
     return presence if started(presence.pid) == presence.started else None
 

@@ -23,9 +23,9 @@ def make_secret(state: Path) -> str:
 
 
 def read_secret(state: Path) -> bytes | None:
-    """The state's secret; None where there is none, or it cannot be read."""
+    """The state's secret; None where there is none, it is empty, or cannot be read."""
     with suppress(OSError, ValueError):
-        return base64.b32decode((state / KEY_FILE).read_text("ascii").strip())
+        return base64.b32decode((state / KEY_FILE).read_text("ascii").strip()) or None
     return None
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from agent.files import replacing
 from bot.matrix.homeserver import CLIENT, Homeserver, HomeserverRefused
@@ -51,7 +51,7 @@ def read_session(folder: Path, homeserver: str = "", user: str = "") -> MatrixSe
     """Read the stored session of this account (or of any); None if there is none."""
     try:
         kept = MatrixSession.model_validate_json((folder / SESSION).read_text("utf-8"))
-    except (OSError, ValidationError):
+    except (OSError, ValueError):  # damaged, or no text
         return None
     same = (kept.homeserver, kept.user) == (homeserver.rstrip("/"), user)
     return kept if same or not user else None

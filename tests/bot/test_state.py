@@ -4,8 +4,10 @@ import pytest
 
 from agent.store import Incoming
 from agent.store.errors import StoreDamaged
+from bot import totp
+from bot.matrix.session import SESSION, read_session
 from bot.settings import Settings
-from bot.state import DATABASE, make_private, open_checked_state
+from bot.state import DATABASE, PRESENCE, make_private, open_checked_state, read_presence
 
 
 async def test_a_start_refuses_a_database_that_is_damaged_inside(tmp_path: Path) -> None:
@@ -33,3 +35,15 @@ def test_folders_that_their_owner_cannot_enter_are_opened(tmp_path: Path) -> Non
     make_private(tmp_path)
     assert {oct(each.stat().st_mode)[-3:] for each in (work, *work.parents[:2])} == {"700"}
     assert oct(elsewhere.stat().st_mode)[-3:] == "600"
+
+
+@pytest.mark.parametrize(
+    "held", [b"", b"\xff\xfe", b"null", b"[]", b"{}", b'"x"', b"\x1f\x8b", b"[" * 100_000]
+)
+def test_what_the_bot_keeps_and_cannot_be_read_is_not_there(tmp_path: Path, held: bytes) -> None:
+    """Of a presence, a Matrix session and the secret of the codes that thaw: an empty one everybody knows."""
+    for name in (PRESENCE, SESSION, totp.KEY_FILE):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(held)
+    found = (read_presence(tmp_path), read_session(tmp_path), totp.read_secret(tmp_path))
+    assert found == (None, None, None)
