@@ -326,7 +326,7 @@ def changed_since(folder: Path, at: float) -> bool:
             for name in names:
                 if os.stat(name, dir_fd=fd, follow_symlinks=False).st_ctime >= earliest:
                     return True
-    except OSError:
+    except (OSError, RecursionError):  # a thousand folders deep
         return True
     return False
 
@@ -335,11 +335,12 @@ def count_changed(folder: Path, at: float) -> int:
     """How many files below a folder were made or changed since then, by CLOCK_REALTIME_COARSE; those
     that cannot be read do not count."""
     count = 0
-    for _, _, names, fd in os.fwalk(folder):
-        for name in names:
-            with suppress(OSError):
-                changed = os.stat(name, dir_fd=fd, follow_symlinks=False).st_ctime
-                count += changed >= at
+    with suppress(RecursionError):  # a thousand folders deep; the quota ends what made them
+        for _, _, names, fd in os.fwalk(folder):
+            for name in names:
+                with suppress(OSError):
+                    changed = os.stat(name, dir_fd=fd, follow_symlinks=False).st_ctime
+                    count += changed >= at
     return count
 
 

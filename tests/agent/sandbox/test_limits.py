@@ -3,12 +3,14 @@
 import asyncio
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from agent.errors import ToolError
 from agent.sandbox.bwrap_process import BwrapProcess
+from agent.sandbox.files import changed_since, count_changed
 from agent.sandbox.limits import (
     DEEPEST,
     DiskQuota,
@@ -61,6 +63,20 @@ def test_very_deep_directories_are_told(tmp_path: Path) -> None:
         os.chdir(here)
     usage = disk_usage(tmp_path)
     assert (usage.files, usage.deeper) == (DEEPEST + 1, True)
+
+
+def test_a_thousand_folders_in_each_other_fail_no_call(tmp_path: Path) -> None:
+    """A command may end before its quota is looked at."""
+    command = (
+        "for _ in $(seq 12); do p=$(printf 'd/%.0s' $(seq 100)); mkdir -p $p && cd -P $p; done"
+    )
+    (tmp_path / "w").mkdir()
+    subprocess.run(["bash", "-c", command], cwd=tmp_path / "w", check=True)
+    try:
+        assert changed_since(tmp_path / "w", time.time() + 999)
+        assert count_changed(tmp_path / "w", 0.0) == 0
+    finally:
+        subprocess.run(["rm", "-rf", tmp_path / "w"], check=True)
 
 
 def test_more_than_the_limits_may_stay_but_not_grow(tmp_path: Path) -> None:
