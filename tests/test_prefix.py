@@ -10,6 +10,7 @@ from rs_bpe.bpe import openai
 
 from agent.context.compaction_plan import WindowBudget
 from agent.prompt import system_text
+from agent.tools.registry import chosen, offered
 
 TOOLS = json.loads(files("agent").joinpath("prefix/tools.json").read_text())
 COMPACT = json.dumps(TOOLS, separators=(",", ":"), ensure_ascii=False)
@@ -41,8 +42,8 @@ def test_prefix_is_within_its_budget_of_tokens_and_bytes() -> None:
 
 def test_readme_has_the_size_of_the_prefix() -> None:
     readme = (Path(__file__).parent.parent / "README.md").read_text()
-    without_git = [tool for tool in TOOLS if not tool["function"]["name"].startswith("git_")]
-    compact = json.dumps(without_git, separators=(",", ":"), ensure_ascii=False)
+    fewer = offered(chosen([]), with_repositories=False)
+    compact = json.dumps(fewer, separators=(",", ":"), ensure_ascii=False)
     small = o200k(system_text()) + o200k(compact)
     assert f"about {round(o200k(system_text()) + o200k(COMPACT), -2):,} tokens" in readme
     assert f"{round(small, -1):,} where no repository is configured" in readme

@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from agent import tools
+from agent.tools.schedule import TO_SUMMARISE
 from agent.tools.tool import Tool
 
 # Debian has no `python`, which models type nevertheless.
@@ -52,8 +53,11 @@ def chosen(names: Sequence[str]) -> tuple[Tool, ...]:
 
 
 def offered(tools: Sequence[Tool], *, with_repositories: bool) -> tuple[Mapping[str, Any], ...]:
-    """The wire form that every request sends: the tools for git only where a repository is configured.
+    """The wire form that every request sends: of repositories only where one is configured.
 
-    They run in the workspace's own repositories as well, where bash has git.
+    The tools for git run in the workspace's own repositories as well, where bash has git.
     """
-    return tuple(t.schema for t in tools if with_repositories or not t.name.startswith("git_"))
+    if with_repositories:
+        return tuple(tool.schema for tool in tools)
+    told = json.dumps([tool.schema for tool in tools if not tool.name.startswith("git_")])
+    return tuple(json.loads(told.replace(TO_SUMMARISE, "").replace(', "summary"]', "]")))

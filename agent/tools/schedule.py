@@ -7,6 +7,8 @@ from pydantic import Field
 from agent.errors import ToolError
 from agent.tools.tool import Call, Output, tool
 
+TO_SUMMARISE = "the repository to summarise, "
+
 
 @tool
 async def schedule(
@@ -17,7 +19,7 @@ async def schedule(
     task: Annotated[
         str,
         Field(
-            description="the text to send, the task to do, the repository to summarise, or watch and what to look at"
+            description=f"the text to send, the task to do, {TO_SUMMARISE}or watch and what to look at"
         ),
     ],
     kind: Literal["remind", "task", "summary"] = "",  # type: ignore[assignment] # not said: found out from the task

@@ -91,3 +91,19 @@ def test_tools_for_git_are_offered_where_a_repository_is_configured() -> None:
     names = [schema["function"]["name"] for schema in offered(chosen([]), with_repositories=False)]
     assert names == [tool.name for tool in chosen([]) if not tool.name.startswith("git_")]
     assert len(offered(chosen([]), with_repositories=True)) == len(names) + 3
+    fields = {
+        known: {s["function"]["name"]: s for s in offered(chosen([]), with_repositories=known)}[
+            "schedule"
+        ]["function"]["parameters"]["properties"]
+        for known in (False, True)
+    }
+    assert fields[True]["task"]["description"] == (
+        "the text to send, the task to do, the repository to summarise, or watch and what to look at"
+    )
+    assert fields[True]["kind"]["enum"] == ["remind", "task", "summary"]
+    assert fields[False] == {
+        **fields[True],
+        "task": fields[True]["task"]
+        | {"description": "the text to send, the task to do, or watch and what to look at"},
+        "kind": fields[True]["kind"] | {"enum": ["remind", "task"]},
+    }
