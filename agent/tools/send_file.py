@@ -42,14 +42,15 @@ async def send_file(call: Call, path: str, caption: str = "") -> Output:
                 raise
             paths = await matching(files, path)
             opened = [stack.enter_context(await files.open(each)) for each in paths]
-        for file, name in zip(opened, paths, strict=True):
-            if (size := file.seek(0, os.SEEK_END)) > sender.upload_limit:
+        sizes = [file.seek(0, os.SEEK_END) for file in opened]
+        for size, name in zip(sizes, paths, strict=True):
+            if size > sender.upload_limit:
                 most = f"at most {sender.upload_limit:,} can be sent here. Split or compress it."
                 raise ToolError(f"{name} has {size:,} bytes; {most}")
         kept = call.sandbox.workspace.parent
         opened = [
-            stack.enter_context(await asyncio.to_thread(private_copy, file, kept))
-            for file in opened
+            stack.enter_context(await asyncio.to_thread(private_copy, file, size, kept))
+            for file, size in zip(opened, sizes, strict=True)
         ]
         size = sum(os.fstat(file.fileno()).st_size for file in opened)
         places = [files.resolve(each, reading=True) for each in paths]
@@ -69,10 +70,9 @@ async def send_file(call: Call, path: str, caption: str = "") -> Output:
     return Output(f"sent {what}, {size:,} bytes")
 
 
-def private_copy(file: BinaryIO, folder: Path) -> BinaryIO:
-    """A nameless copy in a folder that no sandbox sees: a job that still writes the file cannot change what was searched
-    and allowed. Bytes that are added meanwhile are left out. Raises ToolError."""
-    left = file.seek(0, os.SEEK_END)
+def private_copy(file: BinaryIO, left: int, folder: Path) -> BinaryIO:
+    """A nameless copy of the first `left` bytes in a folder that no sandbox sees: a job that still writes the file cannot
+    change what was searched and allowed, nor let the copy grow beyond what may be sent. Raises ToolError."""
     file.seek(0)
     try:
         copy = TemporaryFile(dir=folder)  # noqa: SIM115 - closed by the caller

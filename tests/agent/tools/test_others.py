@@ -375,6 +375,29 @@ async def test_whoever_writes_a_file_while_it_is_sent_sends_nothing_that_was_not
     assert not [content for content in contents if KEY.encode() in content or content == b"one\n"]
 
 
+async def test_a_file_that_grows_while_it_is_sent_stays_within_what_can_be_sent(
+    with_repo: Box,
+) -> None:
+    out, over = with_repo.sandbox.workspace / "out.txt", threading.Event()
+    out.write_text("x")
+    with_repo.upload_limit = 1000
+
+    def write() -> None:
+        while not over.is_set():
+            for size in (1, 1 << 20):
+                os.truncate(out, size)
+
+    writing = asyncio.create_task(asyncio.to_thread(write))
+    try:
+        for _ in range(100):
+            with suppress(ToolError):  # too large, or cut
+                await with_repo.text(send_file, path="out.txt")
+    finally:
+        over.set()
+        await writing
+    assert not [len(content) for _, content, _ in with_repo.sent if len(content) > 1000]
+
+
 async def test_a_file_that_is_too_large_is_refused_before_it_is_copied(
     with_repo: Box, tmp_path: Path
 ) -> None:
