@@ -92,8 +92,9 @@ def with_calls_of_thought(completion: Completion, known: KnownTools) -> Completi
     llama.cpp does so where Qwen3.6 calls a tool before it closes its thought.
     """
     reader = ToolCallParser(known)
-    thought = (reader.feed(completion.reasoning) + reader.close()).strip()
-    if not reader.calls or not completion.reasoning.strip().startswith(thought):
+    said = completion.reasoning.strip().removeprefix("<think>").strip()
+    thought = (reader.feed(said) + reader.close()).strip()
+    if not reader.calls or not said.startswith(thought):
         return completion
     if any(call.name not in known or call.arguments is None for call in reader.calls):
         return completion

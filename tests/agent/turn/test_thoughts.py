@@ -106,6 +106,7 @@ async def test_answer_now_ends_the_thought_and_all_later_ones_of_the_turn(
         ("Well.\n<tool_call>\n<function=bash>\n<parameter=command>\nls\n</parameter>\n</function>\n</tool_call>",
          "Well."),
         ('Hm. {"name": "bash", "arguments": {"command": "ls"}}', "Hm."),
+        ('<think>Hm. {"name": "bash", "arguments": {"command": "ls"}}', "Hm."),
         ('日本語で考える。\n\n```json\n{"name": "bash", "arguments": {"command": "ls"}}\n```\n', "日本語で考える。"),
         ('[TOOL_CALLS][{"name": "bash", "arguments": {"command": "ls"}}]', ""),
         ('[TOOL_CALLS]bash[ARGS]{"command": "ls"}', ""),
