@@ -40,6 +40,17 @@ TOOL_NAMES = re.compile(
     rf"|<(?:{'|'.join(default_names())})\b"
     rf"|\b(?:{'|'.join(default_names())})(?:\((?:\w+=)?|\s?\{{)[\"'{{]"  # the text of a call
 )
+_NAMES, _SHELL = "|".join(default_names()), "(?:bash|grep)"
+_LABEL = r"(?:tool|function|action|call)(?:[_ ](?:name|call))?"
+WRITTEN_CALL = re.compile(  # in the forms that no template has
+    rf"^[^\w\n]*(?i:{_LABEL})\W{{1,4}}(?:{_NAMES})\b(?![ \t]+\w)"  # Action: bash
+    rf"|(?:^[^\w\n]*(?:\d+\. )?|\b(?:call|calling|use|using)\s|使用\s*){_SHELL}[\"'`*]*\s*(?:[:({{\[=]|->|\w+=)(?!.*(?:not found|No such))"
+    rf"|\([\"'](?:{_NAMES})[\"']\s*,|\{{\s*[\"']{_SHELL}[\"']\s*:"  # ("bash", ...), {{"bash": ...}}
+    rf"|\{{\s*\"{_LABEL}\"\s*:\s*\"(?:{_NAMES})\""
+    r"|\A\W*\{\s*\"(?:command|path|pattern|query|note)\"\s*:[^{}]*\}\W*\Z"  # the arguments alone
+    rf"|\A\W*\$ [a-z][^\n]*\Z|\A`{_SHELL} [^`\n]+`\Z",
+    re.MULTILINE,
+)
 CALL_ALONE = re.compile(r"\W*(?:bash|grep):? \S[^\n]*(?<![.!?])")
 STUTTER = re.compile(r"(?<!\w)(?=\S* ?\S*\d)(?=[\d\W]*[^\W\d])(\w\S*\s\w+)\W{1,3}\1(?!\w)")
 JSON_ALONE = re.compile(r"\s*(?:```(?:json)?\s*)?\{.*\}\s*(?:```)?\s*", re.DOTALL)
@@ -160,7 +171,7 @@ class Claim:
 
 def instructs(text: str) -> bool:
     """Whether an answer shows code, a command to use, or one of the agent's own tools, in place of using it."""
-    return any(sign.search(text) for sign in (CODE_BLOCK, ADVISED, TOOL_NAMES))
+    return any(sign.search(text) for sign in (CODE_BLOCK, ADVISED, TOOL_NAMES, WRITTEN_CALL))
 
 
 def is_call(text: str) -> bool:

@@ -314,6 +314,17 @@ class TestRepetition:
             *('bash {"command": "hostname"}', 'await bash({"command": "hostname"})'),
             'Use `bash(command="hostname")`.',
             "You can use the following command on a.csv:\n```\nbash hostname\n```",
+            *("- bash: hostname", "1. bash: hostname\n2. grep: x", "[bash: hostname]"),
+            *('<tool name="bash">hostname</tool>', '**bash**("hostname")', "$ hostname"),
+            *("tool: bash\ncommand: hostname", "Action: bash\nAction Input: hostname"),
+            *('I will call bash: {"command": "hostname"}', "Ich rufe auf:\nbash: hostname"),
+            *('("bash", {"command": "hostname"})', "Tool call: bash, command: hostname"),
+            *(
+                '{"bash": "hostname"}',
+                '{"command": "hostname"}',
+                "使用 bash: hostname",
+            ),
+            *("bash -> hostname", 'bash command="hostname"', "tool_name: recall\nquery: box"),
         ],
     )
     async def test_a_model_that_is_not_trusted_is_asked_for_the_command_that_it_shows(
@@ -325,6 +336,23 @@ class TestRepetition:
         assert finished.text == "It is box."
         afresh = bench.model.requests[1]
         assert (afresh.constrained, afresh.tool_choice) == (True, "required")
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            *("Bash is a shell, and grep searches text.", "You live in Rome, I recall."),
+            *("The schedule: Monday 9:00, Tuesday 10:00.", "Remember: the meeting is at 9."),
+            *("bash: nmap: command not found", "Use grep, sed or awk for that."),
+            *("> To be, or not to be", "Schedule\n\nMonday: tests", "Action: none is needed."),
+            *("It costs $ 5.", "schedule: daily", "The answer is {42}.", "- grep\n- sed"),
+        ],
+    )
+    async def test_words_that_only_look_like_a_call_are_an_answer(
+        self, bench: Bench, answer: str
+    ) -> None:
+        bench.constrain = "missed call"
+        finished = await bench.run(says(answer), calls("bash", command="no"), says("No."))
+        assert (finished.text, finished.tool_calls) == (answer, 0)
 
     async def test_one_that_calls_as_its_template_does_may_show_a_command(
         self, bench: Bench
