@@ -236,7 +236,10 @@ def tells(text: str, results: str, message: str) -> bool:
     said, known, asked = map(words_of, (text, results, message))
     new = {word for word in said & known if word.rstrip("s") not in {a.rstrip("s") for a in asked}}
     numbers = {word for word in said if any(c.isdigit() for c in word)}
-    lines = {line.strip().lower() for line in results.splitlines()}
+    lines = {line.strip().lower() for line in results.splitlines()} - {
+        "a",
+        "i",
+    }  # words of any answer
     grounded = numbers <= known | asked and any(len(w) > 3 or w in numbers | lines for w in new)
     enough = (len(said) > 1 or said <= lines) and not lacks_amount(text, results, message)
     return grounded and enough and len(text) <= SHORT and not instructs(text)

@@ -97,6 +97,8 @@ def test_a_tool_makes_it_true(text: str, tool: str) -> None:
             )
         ),
         ("I have listed all the files.", "2 files:\na (1 bytes)", "the biggest file here?", False),
+        ("Next, ask me a new question.", "+++ b/style.css\n a\n+b", "which file changed?", False),
+        ("It is b.", "1\nb", "which is the last?", True),
         ("I counted the commit.", "a commit by Ada", "who made these commits?", False),
         ("It was Grace Hopper.", "a commit by Grace", "who made these commits?", True),
         ("81G on the root filesystem.", "Filesystem Size\nroot 81G", "How much is free?", True),
