@@ -83,6 +83,8 @@ KNOWN = {
 KNOWN_STEPS = {
     "CohereForAI-c4ai-command-r-plus-tool_use": "its template ends each prompt with 300 tokens of instructions",
     "fireworks-ai-llama-3-firefunction-v2": "its template trims the space that its calls begin with",
+    "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B": "a call without thought is told back in another form than its model's",
+    "unsloth-Apriel-1.5": "its model writes the ids of its calls, and the agent gives each another",
     "moonshotai-Kimi-K2": "its template numbers the calls of each message from 0, its model those of a conversation",
 }
 
