@@ -107,7 +107,8 @@ SENT = re.compile(
 ALSO_WRITE = re.compile(_FIRST + WANTS_FILE.pattern, re.IGNORECASE)
 SPEAKS_OF_FILE = re.compile(r"\w\.\w|\b(?:file|folder|datei|ordner|fichier|dossier|archivo|fichero|carpeta|script|program)", re.IGNORECASE)  # fmt: skip
 LONGEST_LETTER = 2000  # characters
-AGAIN = re.compile(r"\A(.{20,}?)(?:\s+\1)+\Z", re.DOTALL)  # what a small model wrote over again
+# What a small model wrote over again, in a text short enough to be searched for it.
+AGAIN = re.compile(r"\A(?!.{8000})(.{20,}?)(?:\s+\1)+\Z", re.DOTALL)
 READING = ("bash", "read_file", "grep", "list_files")
 ABSENT = re.compile(r"There is no (?:such )?file|cat: .*No such file")
 LOOKING = frozenset(READING) - {"bash"}

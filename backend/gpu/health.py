@@ -79,9 +79,7 @@ class Health:
     clock: Callable[[], float] = time.time
     guard: ThermalGuard = field(init=False)
     latest: Sample | None = None
-    temperature_known_at: float = (
-        0.0  # monotonic clock; 0 before, and once it was told that none comes
-    )
+    temperature_known_at: float = 0.0  # monotonic clock; 0 before, and once it is told as missing
     throttling: Debounce = field(default_factory=lambda: Debounce(THROTTLED_AFTER, CLEAR_AFTER))
     slow: bool = False
     lost: frozenset[int] = frozenset()

@@ -23,6 +23,7 @@ from agent.messages import Assistant, Message, System, ToolCall, ToolResult, Use
 from agent.tools.bash import NO_OUTPUT
 from agent.turn import texts
 from agent.turn.repetition import RepeatedCallDetector
+from agent.turn.tool_runner import AGAIN
 from agent.turn.turn import Constrain, TurnLimits
 from agent.web.browser import Browser
 from fakes.model_scripted import Line, ScriptedModel, also, calls, says
@@ -1170,6 +1171,10 @@ class TestAnswersOfSmallModels:
         failed, none = calls("bash", command="fail"), says("I cannot do that.")
         finished = await bench.run(failed, none, echo, says("You're welcome!"))
         assert (finished.text, len(bench.ran)) == ("You're welcome!", 1)
+
+    def test_a_text_of_megabytes_is_not_searched_for_what_it_says_again(self) -> None:
+        text = "a " * 2_000_000 + "b"
+        assert AGAIN.sub(r"\1", text) == text  # minutes, where the search is unbounded
 
     async def test_a_letter_that_was_written_over_again_is_shown_once(self, bench: Bench) -> None:
         bench.constrain = "always"
