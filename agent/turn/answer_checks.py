@@ -44,7 +44,7 @@ _NAMES, _SHELL = "|".join(default_names()), "(?:bash|grep)"
 _LABEL = r"(?:tool|function|action|call)(?:[_ ](?:name|call))?"
 WRITTEN_CALL = re.compile(  # in the forms that no template has
     rf"^[^\w\n]*(?i:{_LABEL})\W{{1,4}}(?:{_NAMES})\b(?![ \t]+\w)"  # Action: bash
-    rf"|(?:^[^\w\n]*(?:\d+\. )?|\b(?:call|calling|use|using)\s|使用\s*){_SHELL}[\"'`*]*\s*(?:[:({{\[=]|->|\w+=)(?!.{0, 80}(?:not found|No such))"
+    rf"|(?:^[^\w\n]*(?:\d+\. )?|\b(?:call|calling|use|using)\s|使用\s*){_SHELL}[\"'`*]*\s*(?:[:({{\[=]|->|\w+=)(?!.{{0,80}}(?:not found|No such))"
     rf"|\([\"'](?:{_NAMES})[\"']\s*,|\{{\s*[\"']{_SHELL}[\"']\s*:"  # ("bash", ...), {{"bash": ...}}
     rf"|\{{\s*\"{_LABEL}\"\s*:\s*\"(?:{_NAMES})\""
     r"|\A\W*\{\s*\"(?:command|path|pattern|query|note)\"\s*:[^{}]*\}\W*\Z"  # the arguments alone
